@@ -1,0 +1,22 @@
+# The table of layers: every folder, lowest first, and the folders it may include besides itself.
+# The build links by it and the test style.layers reads every #include against it.
+set(ACCRUE_LAYERS core kernels autograd nn optim data train)
+set(ACCRUE_MAY_USE_core "")
+set(ACCRUE_MAY_USE_kernels core)
+set(ACCRUE_MAY_USE_autograd core kernels)
+set(ACCRUE_MAY_USE_nn core autograd)
+set(ACCRUE_MAY_USE_optim core kernels autograd)
+set(ACCRUE_MAY_USE_data core)
+set(ACCRUE_MAY_USE_train core kernels autograd nn optim data)
+
+# Third-party headers and the only places that may include them (never a public header).
+set(ACCRUE_THIRD_PARTY Random123 Eigen doctest rapidcheck CLI fmt nlohmann cblas torch)
+set(ACCRUE_HOMES_Random123 core/)
+set(ACCRUE_HOMES_Eigen tests/)
+set(ACCRUE_HOMES_doctest tests/)
+set(ACCRUE_HOMES_rapidcheck tests/)
+set(ACCRUE_HOMES_CLI bench/)
+set(ACCRUE_HOMES_fmt bench/)
+set(ACCRUE_HOMES_nlohmann bench/ tests/)
+set(ACCRUE_HOMES_cblas bench/)
+set(ACCRUE_HOMES_torch bench/)

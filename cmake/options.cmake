@@ -1,0 +1,22 @@
+# Compiler settings for our own code. What users of the library need too is PUBLIC in module.cmake.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(ACCRUE_CCACHE ccache)
+if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ACCRUE_CCACHE})
+endif()
+
+add_compile_options(-ffp-contract=off -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
+if(ACCRUE_SANITIZE)
+  list(JOIN ACCRUE_SANITIZE "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=${sanitizers})
+endif()

@@ -1,0 +1,35 @@
+// The entry of every test program. A run whose filters match no test case fails.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "accrue/tests/support/doctest.h"
+
+namespace {
+
+unsigned num_matched = 0;
+
+struct CountMatches : doctest::IReporter {
+  explicit CountMatches(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& stats) override {
+    num_matched = stats.numTestCasesPassingFilters;
+  }
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("count_matches", 0, CountMatches);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  const int status = context.run();
+  if (context.shouldExit()) return status;
+  return num_matched == 0 ? 1 : status;
+}
