@@ -1,0 +1,306 @@
+// Views of a tensor: the same storage under another shape, strides and offset.
+#include "accrue/core/tensor.h"
+
+#include <algorithm>
+
+namespace accrue {
+namespace {
+
+/// Replaces one -1 in `shape` so that it holds `numel` elements.
+Shape resolve(const Shape& shape, std::int64_t numel, const char* operation) {
+  Shape result = shape;
+  int unknown = -1;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] != -1) continue;
+    ACCRUE_CHECK(unknown < 0, ShapeError, operation, "at most one size may be -1, got ", shape);
+    unknown = d;
+    result[d] = 1;
+  }
+  const std::int64_t known = checked_numel(result, operation);
+  if (unknown >= 0) {
+    ACCRUE_CHECK(known != 0,
+                 ShapeError,
+                 operation,
+                 "-1 must have one possible value, got ",
+                 shape,
+                 " for an empty tensor; give all sizes");
+    result[unknown] = numel / known;
+  }
+  ACCRUE_CHECK(checked_numel(result, operation) == numel,
+               ShapeError,
+               operation,
+               "shape must hold ",
+               numel,
+               " elements, got ",
+               shape);
+  return result;
+}
+
+/// Strides of `target` over the elements that (shape, strides) walk in row-major order; false when
+/// no strides do that.
+bool view_strides(const Shape& shape, const Shape& strides, const Shape& target, Shape& result) {
+  result = contiguous_strides(target);
+  int d = target.rank() - 1;
+  for (int end = shape.rank(); end > 0;) {
+    int begin = end - 1;  // [begin, end): a group of dimensions that lie dense in each other
+    const std::int64_t inner = strides[end - 1];
+    std::int64_t block = shape[end - 1];
+    while (begin > 0 && (shape[begin - 1] == 1 || strides[begin - 1] == block * inner)) {
+      block *= shape[--begin];
+    }
+    std::int64_t covered = 1;
+    while (d >= 0 && (covered < block || target[d] == 1)) {
+      result[d] = covered * inner;
+      covered *= target[d--];
+    }
+    if (covered != block) return false;
+    end = begin;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor Tensor::with_layout(const Shape& shape, const Shape& strides, std::int64_t offset) const {
+  Tensor result = *this;
+  result.numel_ = checked_numel(shape, "view");
+  result.shape_ = shape;
+  result.strides_ = strides;
+  result.offset_ = offset;
+  return result;
+}
+
+Tensor Tensor::select(int dim, std::int64_t index) const {
+  check_defined();
+  ACCRUE_CHECK(rank() > 0, IndexError, "select", "tensor must have a dimension, got a scalar");
+  const int d = normalize_dim(dim, rank(), "select");
+  ACCRUE_CHECK(index >= -shape_[d] && index < shape_[d],
+               IndexError,
+               "select",
+               "index must lie in [",
+               -shape_[d],
+               ", ",
+               shape_[d] - 1,
+               "], got ",
+               index,
+               " for dimension ",
+               d,
+               " of ",
+               shape_);
+  const std::int64_t position = index < 0 ? index + shape_[d] : index;
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape.erase(d);
+  strides.erase(d);
+  return with_layout(shape, strides, offset_ + position * strides_[d]);
+}
+
+Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
+  check_defined();
+  ACCRUE_CHECK(rank() > 0, IndexError, "narrow", "tensor must have a dimension, got a scalar");
+  const int d = normalize_dim(dim, rank(), "narrow");
+  ACCRUE_CHECK(start >= 0 && length >= 0 && start <= shape_[d] && length <= shape_[d] - start,
+               IndexError,
+               "narrow",
+               "[start, start + length) must lie in [0, ",
+               shape_[d],
+               "), got start ",
+               start,
+               " and length ",
+               length);
+  Shape shape = shape_;
+  shape[d] = length;
+  return with_layout(shape, strides_, length ? offset_ + start * strides_[d] : offset_);
+}
+
+Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
+  check_defined();
+  ACCRUE_CHECK(step >= 1, ValueError, "slice", "step must be >= 1, got ", step);
+  ACCRUE_CHECK(rank() > 0, IndexError, "slice", "tensor must have a dimension, got a scalar");
+  const int d = normalize_dim(dim, rank(), "slice");
+  const auto clip = [size = shape_[d]](std::int64_t i) {
+    return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);
+  };
+  const std::int64_t first = clip(start);
+  const std::int64_t length = std::max<std::int64_t>(clip(end) - first, 0);
+  Tensor result = narrow(d, first, length);
+  result.shape_[d] = length == 0 ? 0 : (length - 1) / step + 1;
+  result.strides_[d] *= step;
+  result.numel_ = checked_numel(result.shape_, "slice");
+  return result;
+}
+
+Tensor Tensor::permute(std::span<const int> dims) const {
+  check_defined();
+  ACCRUE_CHECK(dims.size() == static_cast<std::size_t>(rank()),
+               ShapeError,
+               "permute",
+               "dims must name each of the ",
+               rank(),
+               " dimensions once, got ",
+               dims.size(),
+               " entries");
+  Shape shape = shape_;
+  Shape strides = strides_;
+  unsigned seen = 0;
+  for (int i = 0; i < rank(); ++i) {
+    const int d = normalize_dim(dims[static_cast<std::size_t>(i)], rank(), "permute");
+    ACCRUE_CHECK(!(seen & (1U << d)),
+                 ShapeError,
+                 "permute",
+                 "dims must name each dimension once, got ",
+                 d,
+                 " twice");
+    seen |= 1U << d;
+    shape[i] = shape_[d];
+    strides[i] = strides_[d];
+  }
+  return with_layout(shape, strides, offset_);
+}
+
+Tensor Tensor::transpose(int dim0, int dim1) const {
+  check_defined();
+  const int a = normalize_dim(dim0, rank(), "transpose");
+  const int b = normalize_dim(dim1, rank(), "transpose");
+  if (a == b) return *this;
+  Shape shape = shape_;
+  Shape strides = strides_;
+  std::swap(shape[a], shape[b]);
+  std::swap(strides[a], strides[b]);
+  return with_layout(shape, strides, offset_);
+}
+
+Tensor Tensor::expand(const Shape& shape) const {
+  check_defined();
+  const int added = shape.rank() - rank();
+  ACCRUE_CHECK(added >= 0,
+               ShapeError,
+               "expand",
+               "the new shape must have at least ",
+               rank(),
+               " dimensions, got ",
+               shape);
+  Shape result = shape;
+  Shape strides = shape;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const bool is_new = d < added;
+    const std::int64_t size = is_new ? 1 : shape_[d - added];
+    if (!is_new && shape[d] == -1) result[d] = size;
+    ACCRUE_CHECK(result[d] == size || (size == 1 && result[d] >= 0),
+                 ShapeError,
+                 "expand",
+                 "only sizes of 1 can be stretched, got ",
+                 shape_,
+                 " to ",
+                 shape);
+    strides[d] = !is_new && result[d] == size ? strides_[d - added] : 0;
+  }
+  return with_layout(result, strides, offset_);
+}
+
+Tensor Tensor::view(const Shape& shape) const {
+  check_defined();
+  const Shape target = resolve(shape, numel_, "view");
+  Shape strides;
+  ACCRUE_CHECK(numel_ == 0 || view_strides(shape_, strides_, target, strides),
+               ShapeError,
+               "view",
+               "the strides must allow a view, got shape ",
+               shape_,
+               " with strides ",
+               strides_,
+               " as ",
+               target,
+               "; use reshape()");
+  return with_layout(target, numel_ ? strides : contiguous_strides(target), offset_);
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  check_defined();
+  const Shape target = resolve(shape, numel_, "reshape");
+  Shape strides;
+  if (numel_ == 0) return with_layout(target, contiguous_strides(target), offset_);
+  if (view_strides(shape_, strides_, target, strides)) return with_layout(target, strides, offset_);
+  return clone().view(target);
+}
+
+Tensor Tensor::unsqueeze(int dim) const {
+  check_defined();
+  const int d = normalize_dim(dim, rank() + 1, "unsqueeze");
+  Shape shape = shape_;
+  Shape strides = strides_;
+  strides.insert(d, d < rank() ? shape_[d] * strides_[d] : 1);
+  shape.insert(d, 1);
+  return with_layout(shape, strides, offset_);
+}
+
+Tensor Tensor::squeeze(int dim) const {
+  check_defined();
+  const int d = normalize_dim(dim, rank(), "squeeze");
+  if (rank() == 0 || shape_[d] != 1) return *this;
+  Shape shape = shape_;
+  Shape strides = strides_;
+  shape.erase(d);
+  strides.erase(d);
+  return with_layout(shape, strides, offset_);
+}
+
+Tensor Tensor::flatten(int start, int end) const {
+  check_defined();
+  if (rank() == 0) return reshape({1});
+  const int first = normalize_dim(start, rank(), "flatten");
+  const int last = normalize_dim(end, rank(), "flatten");
+  ACCRUE_CHECK(first <= last,
+               ShapeError,
+               "flatten",
+               "start must not lie behind end, got ",
+               first,
+               " and ",
+               last);
+  Shape shape;
+  for (int d = 0; d < first; ++d) shape.push_back(shape_[d]);
+  shape.push_back(product(shape_, first, last + 1));
+  for (int d = last + 1; d < rank(); ++d) shape.push_back(shape_[d]);
+  return reshape(shape);
+}
+
+Tensor cat(std::span<const Tensor> tensors, int dim) {
+  ACCRUE_CHECK(!tensors.empty(), ValueError, "cat", "at least one tensor must be given, got none");
+  const Tensor& first = tensors.front();
+  const int d = normalize_dim(dim, first.rank(), "cat");
+  Shape shape = first.shape();
+  ACCRUE_CHECK(first.rank() > 0, ShapeError, "cat", "tensors must have a dimension, got a scalar");
+  shape[d] = 0;
+  for (const Tensor& tensor : tensors) {
+    Shape other = tensor.shape();
+    const bool same_rank = other.rank() == shape.rank();
+    if (same_rank) other[d] = shape[d];
+    ACCRUE_CHECK(same_rank && other == shape,
+                 ShapeError,
+                 "cat",
+                 "shapes must agree except in dimension ",
+                 d,
+                 ", got ",
+                 first.shape(),
+                 " and ",
+                 tensor.shape());
+    ACCRUE_CHECK(tensor.dtype() == first.dtype(),
+                 DTypeError,
+                 "cat",
+                 "dtypes must agree, got ",
+                 first.dtype(),
+                 " and ",
+                 tensor.dtype(),
+                 "; convert with to()");
+    shape[d] += tensor.shape()[d];
+  }
+  Tensor result = Tensor::empty(shape, first.dtype(), first.device());
+  std::int64_t start = 0;
+  for (const Tensor& tensor : tensors) {
+    result.narrow(d, start, tensor.shape()[d]).copy_from(tensor);
+    start += tensor.shape()[d];
+  }
+  return result;
+}
+
+}  // namespace accrue
