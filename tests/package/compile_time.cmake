@@ -1,0 +1,26 @@
+# Times a translation unit that includes the whole library: the best of three, against LIMIT_MS.
+cmake_minimum_required(VERSION 3.25)
+
+function(now_ms out)
+  string(TIMESTAMP now "%s%f" UTC)
+  math(EXPR now "${now} / 1000")
+  set(${out} ${now} PARENT_SCOPE)
+endfunction()
+
+set(file ${CMAKE_CURRENT_BINARY_DIR}/compile_time.cpp)
+file(WRITE ${file} "#include \"accrue/accrue.h\"\n")
+set(best_ms 1000000)
+foreach(run RANGE 1 3)
+  now_ms(start)
+  execute_process(COMMAND ${COMPILER} -std=c++20 -O2 -I${INCLUDE} -c ${file} -o ${file}.o
+                  COMMAND_ERROR_IS_FATAL ANY)
+  now_ms(end)
+  math(EXPR ms "${end} - ${start}")
+  if(ms LESS best_ms)
+    set(best_ms ${ms})
+  endif()
+endforeach()
+message(STATUS "accrue.h compiles in ${best_ms} ms at -O2, limit ${LIMIT_MS} ms")
+if(NOT best_ms LESS LIMIT_MS)
+  message(FATAL_ERROR "too slow: find the costly include with -ftime-report")
+endif()
