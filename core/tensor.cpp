@@ -171,6 +171,7 @@ Tensor Tensor::clone() const {
   check_defined();
   Tensor result = empty(shape_, dtype_, device());
   result.copy_from(*this);
+  result.sample_axis_ = sample_axis_;
   return result;
 }
 
@@ -178,6 +179,7 @@ Tensor Tensor::to(DType dtype) const {
   check_defined();
   if (dtype == dtype_) return *this;
   Tensor result = empty(shape_, dtype, device());
+  result.sample_axis_ = sample_axis_;
   visit_dtype(dtype_, [&]<class From>(From) {
     visit_dtype(dtype, [&]<class To>(To) {
       const From* in = data<From>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/core/dtype.h"
+#include "accrue/core/sample_axis.h"
 #include "accrue/core/shape.h"
 #include "accrue/core/storage.h"
 
@@ -85,6 +86,15 @@ class Tensor {
   std::uint64_t version() const { return storage_->version(); }
   bool is_contiguous() const;
   bool shares_storage(const Tensor& other) const { return storage_ == other.storage_; }
+  /// True when no other tensor holds a share of the storage.
+  bool owns_storage() const { return storage_->unique(); }
+
+  /// Which dimension counts samples. Loaders set it, views keep, move or drop it, and results of
+  /// kernels start without it.
+  SampleAxis sample_axis() const { return sample_axis_; }
+  /// The same elements with another note about samples. Errors: ShapeError when the dimension
+  /// does not exist or its size is no multiple of `axis.rows`.
+  Tensor with_sample_axis(SampleAxis axis) const;
 
   /// First element, for reading. Errors: DTypeError when T is not the element type.
   template <class T>
@@ -169,7 +179,10 @@ class Tensor {
   std::byte* mutable_raw(DType dtype);
   void check_defined() const;
   void check_writable(const char* operation) const;
-  Tensor with_layout(const Shape& shape, const Shape& strides, std::int64_t offset) const;
+  Tensor with_layout(const Shape& shape,
+                     const Shape& strides,
+                     std::int64_t offset,
+                     SampleAxis axis) const;
   bool overlaps_partly(const Tensor& other) const;
 
   Ref<Storage> storage_;
@@ -177,6 +190,7 @@ class Tensor {
   std::int64_t numel_ = 0;
   Shape shape_;
   Shape strides_;
+  SampleAxis sample_axis_;
   DType dtype_ = DType::float32;
 };
 

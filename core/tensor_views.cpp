@@ -59,10 +59,46 @@ bool view_strides(const Shape& shape, const Shape& strides, const Shape& target,
   return true;
 }
 
+/// The axis after dimension `dim` was removed (change -1) or put in (change +1).
+SampleAxis shifted(SampleAxis axis, int dim, int change) {
+  if (axis.dim == dim && change < 0) return {};
+  if (axis.dim >= dim) axis.dim += change;
+  return axis;
+}
+
+/// The axis after a reshape: kept when samples stay whole entries of the first dimension.
+SampleAxis reshaped(SampleAxis axis, const Shape& from, const Shape& to) {
+  if (!axis.is_major() || to.rank() == 0) return {};
+  const std::int64_t samples = from[0] / axis.rows;
+  if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : SampleAxis{};
+  return to[0] > 0 && to[0] % samples == 0 ? SampleAxis{0, to[0] / samples} : SampleAxis{};
+}
+
 }  // namespace
 
-Tensor Tensor::with_layout(const Shape& shape, const Shape& strides, std::int64_t offset) const {
+Tensor Tensor::with_sample_axis(SampleAxis axis) const {
+  check_defined();
+  ACCRUE_CHECK(
+      axis.dim < rank() && axis.rows >= 1 && (!axis.known() || shape_[axis.dim] % axis.rows == 0),
+      ShapeError,
+      "with_sample_axis",
+      "samples must be whole entries of a dimension, got dimension ",
+      axis.dim,
+      " with ",
+      axis.rows,
+      " rows per sample for shape ",
+      shape_);
   Tensor result = *this;
+  result.sample_axis_ = axis;
+  return result;
+}
+
+Tensor Tensor::with_layout(const Shape& shape,
+                           const Shape& strides,
+                           std::int64_t offset,
+                           SampleAxis axis) const {
+  Tensor result = *this;
+  result.sample_axis_ = axis;
   result.numel_ = checked_numel(shape, "view");
   result.shape_ = shape;
   result.strides_ = strides;
@@ -92,7 +128,8 @@ Tensor Tensor::select(int dim, std::int64_t index) const {
   Shape strides = strides_;
   shape.erase(d);
   strides.erase(d);
-  return with_layout(shape, strides, offset_ + position * strides_[d]);
+  return with_layout(
+      shape, strides, offset_ + position * strides_[d], shifted(sample_axis_, d, -1));
 }
 
 Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
@@ -110,7 +147,9 @@ Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
                length);
   Shape shape = shape_;
   shape[d] = length;
-  return with_layout(shape, strides_, length ? offset_ + start * strides_[d] : offset_);
+  const SampleAxis axis =
+      d == sample_axis_.dim && length != shape_[d] ? SampleAxis{} : sample_axis_;
+  return with_layout(shape, strides_, length ? offset_ + start * strides_[d] : offset_, axis);
 }
 
 Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
@@ -126,6 +165,7 @@ Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t
   Tensor result = narrow(d, first, length);
   result.shape_[d] = length == 0 ? 0 : (length - 1) / step + 1;
   result.strides_[d] *= step;
+  if (d == sample_axis_.dim && step != 1) result.sample_axis_ = {};
   result.numel_ = checked_numel(result.shape_, "slice");
   return result;
 }
@@ -142,6 +182,7 @@ Tensor Tensor::permute(std::span<const int> dims) const {
                " entries");
   Shape shape = shape_;
   Shape strides = strides_;
+  SampleAxis axis = sample_axis_;
   unsigned seen = 0;
   for (int i = 0; i < rank(); ++i) {
     const int d = normalize_dim(dims[static_cast<std::size_t>(i)], rank(), "permute");
@@ -154,8 +195,9 @@ Tensor Tensor::permute(std::span<const int> dims) const {
     seen |= 1U << d;
     shape[i] = shape_[d];
     strides[i] = strides_[d];
+    if (d == sample_axis_.dim) axis.dim = i;
   }
-  return with_layout(shape, strides, offset_);
+  return with_layout(shape, strides, offset_, axis);
 }
 
 Tensor Tensor::transpose(int dim0, int dim1) const {
@@ -167,7 +209,9 @@ Tensor Tensor::transpose(int dim0, int dim1) const {
   Shape strides = strides_;
   std::swap(shape[a], shape[b]);
   std::swap(strides[a], strides[b]);
-  return with_layout(shape, strides, offset_);
+  SampleAxis axis = sample_axis_;
+  if (axis.dim == a || axis.dim == b) axis.dim = a + b - axis.dim;
+  return with_layout(shape, strides, offset_, axis);
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
@@ -195,7 +239,10 @@ Tensor Tensor::expand(const Shape& shape) const {
                  shape);
     strides[d] = !is_new && result[d] == size ? strides_[d - added] : 0;
   }
-  return with_layout(result, strides, offset_);
+  SampleAxis axis = sample_axis_;
+  if (axis.known()) axis.dim += added;
+  if (axis.known() && result[axis.dim] != shape_[sample_axis_.dim]) axis = {};
+  return with_layout(result, strides, offset_, axis);
 }
 
 Tensor Tensor::view(const Shape& shape) const {
@@ -212,16 +259,18 @@ Tensor Tensor::view(const Shape& shape) const {
                " as ",
                target,
                "; use reshape()");
-  return with_layout(target, numel_ ? strides : contiguous_strides(target), offset_);
+  return with_layout(target,
+                     numel_ ? strides : contiguous_strides(target),
+                     offset_,
+                     reshaped(sample_axis_, shape_, target));
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
   check_defined();
   const Shape target = resolve(shape, numel_, "reshape");
   Shape strides;
-  if (numel_ == 0) return with_layout(target, contiguous_strides(target), offset_);
-  if (view_strides(shape_, strides_, target, strides)) return with_layout(target, strides, offset_);
-  return clone().view(target);
+  const bool is_view = numel_ == 0 || view_strides(shape_, strides_, target, strides);
+  return is_view ? view(target) : clone().view(target);
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
@@ -231,7 +280,7 @@ Tensor Tensor::unsqueeze(int dim) const {
   Shape strides = strides_;
   strides.insert(d, d < rank() ? shape_[d] * strides_[d] : 1);
   shape.insert(d, 1);
-  return with_layout(shape, strides, offset_);
+  return with_layout(shape, strides, offset_, shifted(sample_axis_, d, 1));
 }
 
 Tensor Tensor::squeeze(int dim) const {
@@ -242,7 +291,7 @@ Tensor Tensor::squeeze(int dim) const {
   Shape strides = strides_;
   shape.erase(d);
   strides.erase(d);
-  return with_layout(shape, strides, offset_);
+  return with_layout(shape, strides, offset_, shifted(sample_axis_, d, -1));
 }
 
 Tensor Tensor::flatten(int start, int end) const {
