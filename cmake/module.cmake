@@ -45,7 +45,7 @@ function(accrue_module name)
   target_link_libraries(${target} ${scope} ${layers} Threads::Threads)
 
   if(arg_ISA_SOURCES)
-    accrue_isa(${name} portable "${arg_ISA_SOURCES}")
+    accrue_isa(${name} portable "${arg_ISA_SOURCES}" -Wno-psabi)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       accrue_isa(${name} avx2 "${arg_ISA_SOURCES}" -mavx2 -mfma)
       target_compile_definitions(${target} PRIVATE ACCRUE_HAS_AVX2)

@@ -1,11 +1,14 @@
-"""clang-format 14 agrees with every C++ source. Run: CLANG_FORMAT=... format.py <repository>"""
-import os
+"""clang-format 14 agrees with every C++ source. Run: format.py <repository> [clang-format options]
+
+The options default to a check that changes nothing; -i formats in place.
+"""
 import subprocess
 import sys
 
 from sources import ROOT, is_cpp, sources
 
+options = sys.argv[2:] or ["--dry-run", "-Werror"]
 files = [str(path) for path, _ in sources() if is_cpp(path)]
-print(f"{len(files)} files read; mend with ./dev format")
-command = [os.environ["CLANG_FORMAT"], "--dry-run", "-Werror", *files]
-sys.exit(subprocess.run(command, cwd=ROOT).returncode)
+status = subprocess.run(["clang-format-14", *options, *files], cwd=ROOT).returncode
+print(f"{len(files)} files read" + ("; mend with ./dev format" if status else ""))
+sys.exit(status)
