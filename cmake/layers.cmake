@@ -9,14 +9,18 @@ set(ACCRUE_MAY_USE_optim core kernels autograd)
 set(ACCRUE_MAY_USE_data core)
 set(ACCRUE_MAY_USE_train core kernels autograd nn optim data)
 
-# Third-party headers and the only places that may include them (never a public header).
-set(ACCRUE_THIRD_PARTY Random123 Eigen doctest rapidcheck CLI fmt nlohmann cblas torch)
+# Headers with a point or slash in their name that are not ours, and the only places for each. None
+# is included by a public header.
+set(ACCRUE_HOMES_immintrin kernels/cpu/)
+foreach(posix IN ITEMS pthread sched sys unistd)
+  set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ tests/ bench/)
+endforeach()
 set(ACCRUE_HOMES_Random123 core/)
 set(ACCRUE_HOMES_Eigen tests/)
 set(ACCRUE_HOMES_doctest tests/)
 set(ACCRUE_HOMES_rapidcheck tests/)
+set(ACCRUE_HOMES_nlohmann tests/ bench/)
 set(ACCRUE_HOMES_CLI bench/)
 set(ACCRUE_HOMES_fmt bench/)
-set(ACCRUE_HOMES_nlohmann bench/ tests/)
 set(ACCRUE_HOMES_cblas bench/)
 set(ACCRUE_HOMES_torch bench/)
