@@ -11,7 +11,6 @@
 #include "accrue/core/host_device.h"
 
 #include <cstdint>
-#include <limits>
 
 namespace accrue {
 
@@ -84,7 +83,7 @@ ACCRUE_HD T sum_in_order(std::int64_t n, Load load) {
 template <class T, class Load>
 ACCRUE_HD T max_in_order(std::int64_t n, Load load) {
   T best[kSumPartials];
-  for (T& value : best) value = -std::numeric_limits<T>::infinity();
+  for (T& value : best) value = -static_cast<T>(__builtin_huge_val());
   const auto larger = [](T a, T x) { return (x > a) | (x != x) ? x : a; };
   const std::int64_t whole = n & -std::int64_t{kSumPartials};
   for (std::int64_t j = 0; j < whole; j += kSumPartials) {
