@@ -1,3 +1,4 @@
+// bits.h: conversions, hex text, ulp distances and hashes.
 #include "accrue/core/bits.h"
 
 #include "accrue/tests/support/doctest.h"

@@ -1,3 +1,4 @@
+// sum_order.h against the contract read literally.
 #include "accrue/core/sum_order.h"
 
 #include "accrue/core/bits.h"
