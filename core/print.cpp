@@ -117,9 +117,9 @@ class ElementWriter {
     }
     const int depth = shape_.rank() - dim;
     const int per_line = depth > 1 ? 1 : std::max(1, (kLineWidth - indent) / (width_ + 2));
-    const std::string line_break =
-        "," + std::string(static_cast<std::size_t>(std::max(depth - 1, 1)), '\n') +
-        spaces(indent + 1);
+    std::string line_break(static_cast<std::size_t>(std::max(depth, 2)), '\n');
+    line_break.front() = ',';
+    line_break += spaces(indent + 1);
     int count = 0;
     out_ += '[';
     for_each_shown(dim, [&](std::int64_t i) {
