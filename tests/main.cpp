@@ -2,6 +2,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "accrue/tests/support/doctest.h"
 
+#include <cstdio>
+
 namespace {
 
 unsigned num_matched = 0;
@@ -31,5 +33,7 @@ int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
   const int status = context.run();
   if (context.shouldExit()) return status;
-  return num_matched == 0 ? 1 : status;
+  if (num_matched > 0) return status;
+  std::fputs("no test case matches the filters\n", stderr);
+  return 1;
 }
