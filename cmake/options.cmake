@@ -15,7 +15,7 @@ endif()
 
 # GCC 12 sees overlapping copies inside "text" + std::string where there are none (its bug 105651).
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror
-                    -Wno-restrict)
+                    -Wno-sign-conversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(ACCRUE_SANITIZE)
   list(JOIN ACCRUE_SANITIZE "," sanitizers)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
