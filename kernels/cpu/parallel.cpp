@@ -1,0 +1,182 @@
+// The thread pool under parallel_for: one job at a time, one static range per thread.
+#include "accrue/kernels/cpu/parallel.h"
+
+#include "accrue/core/error.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace accrue::kernels {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kSpins = 4000;  // tens of microseconds: the gap between the kernels of one step
+
+thread_local bool in_parallel = false;
+
+int default_num_threads() {
+  if (const char* value = std::getenv("ACCRUE_NUM_THREADS")) {
+    int count = 0;
+    const char* end = value + std::strlen(value);
+    const auto [stop, error] = std::from_chars(value, end, count);
+    ACCRUE_CHECK(error == std::errc() && stop == end && count >= 1 && count <= kMaxThreads,
+                 ValueError,
+                 "num_threads",
+                 "ACCRUE_NUM_THREADS must be a number in [1, 1024], got '",
+                 value,
+                 "'; correct or unset it");
+    return count;
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::clamp(CPU_COUNT(&set), 1, kMaxThreads);
+}
+
+std::atomic<int>& thread_count() {
+  static std::atomic<int> count = default_num_threads();
+  return count;
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Spins for a short while, then sleeps until `ready` holds. Whoever makes it hold notifies.
+template <class Ready>
+void await(std::mutex& mutex, std::condition_variable& changed, const Ready& ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return;
+    pause();
+  }
+  std::unique_lock lock(mutex);
+  changed.wait(lock, ready);
+}
+
+class Pool {
+ public:
+  void run(std::int64_t count, std::int64_t grain, const RangeBody& body) {
+    std::unique_lock busy(busy_, std::defer_lock);
+    if (in_parallel || !busy.try_lock()) return body(0, count);
+    start(thread_count().load(std::memory_order_relaxed) - 1);
+    const std::int64_t most = std::max<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1);
+    parts_ = std::min<std::int64_t>(std::ssize(workers_) + 1, most);
+    count_ = count;
+    body_ = &body;
+    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    announce([this] { generation_.fetch_add(1, std::memory_order_release); });
+    work(0);
+    await(mutex_, changed_, [this] { return pending_.load(std::memory_order_acquire) == 0; });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  void resize(int count) {
+    std::lock_guard busy(busy_);
+    thread_count().store(count, std::memory_order_relaxed);
+    if (std::ssize(workers_) != count - 1) stop();
+  }
+
+ private:
+  void start(int count) {
+    if (!workers_.empty() || count == 0) return;
+    stopping_ = false;
+    const auto seen = generation_.load(std::memory_order_relaxed);
+    for (int i = 1; i <= count; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
+  }
+
+  void stop() {
+    stopping_ = true;
+    announce([this] { generation_.fetch_add(1, std::memory_order_release); });
+    for (auto& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+  void serve(int part, std::uint64_t seen) {
+    while (true) {
+      await(mutex_, changed_, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+      ++seen;
+      if (stopping_) return;
+      work(part);
+      if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) announce([] {});
+    }
+  }
+
+  /// Runs one thread's range of the current job and keeps the first exception.
+  void work(std::int64_t part) noexcept {
+    if (part >= parts_) return;
+    in_parallel = true;
+    try {
+      (*body_)(count_ * part / parts_, count_ * (part + 1) / parts_);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+    in_parallel = false;
+  }
+
+  /// Makes a change that sleepers wait for: under the mutex, so that none misses it.
+  template <class Change>
+  void announce(const Change& change) {
+    {
+      std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex busy_;  // held for the length of a job
+  std::vector<std::thread> workers_;
+  bool stopping_ = false;  // this and the job: written before generation_ moves on
+  std::int64_t parts_ = 0, count_ = 0;
+  const RangeBody* body_ = nullptr;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<int> pending_ = 0;
+};
+
+/// Never destroyed: its threads sleep until the process ends, so static destructors may still
+/// call parallel_for.
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+int num_threads() { return thread_count().load(std::memory_order_relaxed); }
+
+void set_num_threads(int count) {
+  ACCRUE_CHECK(count >= 1 && count <= kMaxThreads,
+               ValueError,
+               "set_num_threads",
+               "the number of threads must lie in [1, 1024], got ",
+               count,
+               "; 1 runs everything in the caller");
+  ACCRUE_CHECK(!in_parallel,
+               StateError,
+               "set_num_threads",
+               "must not be called inside a parallel_for; call it between kernels");
+  pool().resize(count);
+}
+
+void run_parallel(std::int64_t count, std::int64_t grain, RangeBody body) {
+  pool().run(count, grain, body);
+}
+
+}  // namespace accrue::kernels
