@@ -1,0 +1,138 @@
+// The elementwise loops: dense pieces are computed in place, others pass through small buffers.
+#include "accrue/kernels/cpu/elementwise.h"
+#include "accrue/kernels/scalar/float_ops.h"
+#include "accrue/kernels/scalar/unary.h"
+
+namespace accrue::kernels::ACCRUE_ISA {
+namespace {
+
+constexpr std::int64_t kPiece = 256;
+
+/// Elements [begin, begin + count), dense: where they lie if they are, else copied to `buffer`.
+template <class T>
+const T* dense(
+    const T* in, std::int64_t stride, std::int64_t begin, std::int64_t count, T* buffer) {
+  if (stride == 1) return in + begin;
+  if (stride == 0 && begin > 0) return buffer;  // holds a first piece, which no other exceeds
+  for (std::int64_t i = 0; i < count; ++i) buffer[i] = in[(begin + i) * stride];
+  return buffer;
+}
+
+/// out[i] = f(in, i), where in[0] to in[N - 1] point to dense operands. Each piece is read before
+/// its results are written, so `out` may be an operand.
+template <int N, class T, class F>
+void map(const MapRun& run, F f) {
+  bool all_dense = run.out_stride == 1;
+  for (int k = 0; k < N; ++k) all_dense &= run.in_stride[k] == 1;
+  const std::int64_t most = all_dense ? run.count : kPiece;
+  T buffers[N + 1][kPiece];
+  for (std::int64_t begin = 0; begin < run.count; begin += most) {
+    const std::int64_t count = run.count - begin < most ? run.count - begin : most;
+    const T* in[N];
+    for (int k = 0; k < N; ++k) {
+      in[k] = dense(static_cast<const T*>(run.in[k]), run.in_stride[k], begin, count, buffers[k]);
+    }
+    T* const first_out = static_cast<T*>(run.out) + begin * run.out_stride;
+    T* const out = run.out_stride == 1 ? first_out : buffers[N];
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(in, i);
+    if (out == first_out) continue;
+    for (std::int64_t i = 0; i < count; ++i) first_out[i * run.out_stride] = out[i];
+  }
+}
+
+/// map() for the element type of the run; F::apply(in, i) computes one element of type T.
+template <int N, class F>
+void map_floating(const MapRun& run) {
+  if (run.dtype == DType::float32) {
+    map<N, float>(run, [](auto& in, std::int64_t i) { return F::template apply<float>(in, i); });
+  } else {
+    map<N, double>(run, [](auto& in, std::int64_t i) { return F::template apply<double>(in, i); });
+  }
+}
+
+template <class Formula>
+struct Forward {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return Formula::forward(in[0][i]);
+  }
+};
+
+template <class Formula>
+struct Backward {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    const T x = Formula::kReadsX ? in[1][i] : T(0);
+    const T y = Formula::kReadsY ? in[2][i] : T(0);
+    return Formula::backward(x, y, in[0][i]);
+  }
+};
+
+struct Add {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return in[0][i] + in[1][i];
+  }
+};
+struct Sub {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return in[0][i] - in[1][i];
+  }
+};
+struct Mul {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return in[0][i] * in[1][i];
+  }
+};
+struct Div {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return in[0][i] / in[1][i];
+  }
+};
+struct FusedMultiplyAdd {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    return scalar::fma(in[0][i], in[1][i], in[2][i]);
+  }
+};
+
+}  // namespace
+
+void unary_forward(UnaryOp op, const MapRun& run) {
+  switch (op) {
+#define ACCRUE_UNARY_OP(name, Formula) \
+  case UnaryOp::name:                  \
+    return map_floating<1, Forward<scalar::Formula>>(run);
+#include "accrue/kernels/unary_ops.def"
+  }
+}
+
+void unary_backward(UnaryOp op, const MapRun& run) {
+  switch (op) {
+#define ACCRUE_UNARY_OP(name, Formula) \
+  case UnaryOp::name:                  \
+    return map_floating<3, Backward<scalar::Formula>>(run);
+#include "accrue/kernels/unary_ops.def"
+  }
+}
+
+void binary(BinaryOp op, const MapRun& run) {
+  switch (op) {
+    case BinaryOp::add:
+      return map_floating<2, Add>(run);
+    case BinaryOp::sub:
+      return map_floating<2, Sub>(run);
+    case BinaryOp::mul:
+      return map_floating<2, Mul>(run);
+    case BinaryOp::div:
+      return map_floating<2, Div>(run);
+  }
+}
+
+void fused_multiply_add(const MapRun& run) { map_floating<3, FusedMultiplyAdd>(run); }
+
+}  // namespace accrue::kernels::ACCRUE_ISA
