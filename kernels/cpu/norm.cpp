@@ -1,0 +1,54 @@
+// The launchers under norm.h: sums of blocks on all threads, combined in order.
+#include "accrue/kernels/cpu/norm.h"
+
+#include "accrue/core/sum_order.h"
+#include "accrue/kernels/cpu/dispatch.h"
+#include "accrue/kernels/cpu/parallel.h"
+#include "accrue/kernels/norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace accrue::kernels {
+
+double launch_cpu(const SquareSum& args) {
+  return visit_floating(args.x.dtype(), SquareSum::kName, [&]<class T>(T) {
+    const Tensor dense = args.x.contiguous();
+    const T* const x = dense.data<T>();
+    const std::int64_t count = dense.numel(), num_blocks = (count + kSumBlock - 1) / kSumBlock;
+    constexpr std::int64_t kGrain = 32;  // blocks that are worth waking a thread for
+    std::vector<double> sums(static_cast<std::size_t>(num_blocks));
+    parallel_for(num_blocks, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t first = block * kSumBlock;
+        sums[static_cast<std::size_t>(block)] = ACCRUE_DISPATCH(
+            block_square_sum, x + first, std::min<std::int64_t>(kSumBlock, count - first));
+      }
+    });
+    BlockTree<double> tree;
+    for (const double sum : sums) tree.push(sum);
+    return tree.result();
+  });
+}
+
+double launch_cpu(const MaxAbs& args) {
+  return visit_floating(args.x.dtype(), MaxAbs::kName, [&]<class T>(T) {
+    const Tensor dense = args.x.contiguous();
+    if (dense.numel() == 0) return 0.0;
+    return ACCRUE_DISPATCH(max_abs, dense.data<T>(), dense.numel());
+  });
+}
+
+Nonfinite launch_cpu(const FindNonfinite& args) {
+  return visit_floating(args.x.dtype(), FindNonfinite::kName, [&]<class T>(T) {
+    const Tensor dense = args.x.contiguous();
+    const T* const x = dense.data<T>();
+    Nonfinite result{ACCRUE_DISPATCH(count_nonfinite, x, dense.numel()), -1};
+    if (result.count == 0) return result;
+    result.first = std::find_if(x, x + dense.numel(), [](T v) { return !std::isfinite(v); }) - x;
+    return result;
+  });
+}
+
+}  // namespace accrue::kernels

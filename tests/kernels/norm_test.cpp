@@ -1,0 +1,128 @@
+// Norms: exact bits over layouts, sizes and CPU paths, special values.
+#include "accrue/kernels/norm.h"
+
+#include "accrue/core/bits.h"
+#include "accrue/core/sum_order.h"
+#include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/layouts.h"
+
+#include <cmath>
+
+using namespace accrue;
+using namespace accrue::kernels;
+using namespace accrue::test;
+
+namespace {
+
+const Shape kShapes[] = {{}, {0}, {1}, {31}, {33}, {1024}, {1025}, {3, 0}, {20, 100}, {100, 1501}};
+
+// Contract 11 without the library's code: 1,024-element blocks of 32 partials, folded by halves,
+// blocks combined pairwise.
+template <class T>
+double square_sum(const std::vector<T>& x) {
+  std::vector<double> nodes;
+  for (std::size_t begin = 0; begin < x.size(); begin += 1024) {
+    double partial[32] = {};
+    for (std::size_t j = begin; j < std::min(x.size(), begin + 1024); ++j) {
+      partial[(j - begin) % 32] += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+    }
+    for (int width = 16; width > 0; width /= 2) {
+      for (int i = 0; i < width; ++i) partial[i] += partial[i + width];
+    }
+    nodes.push_back(partial[0] + 0.0);
+  }
+  while (nodes.size() > 1) {
+    std::vector<double> parents;
+    for (std::size_t i = 0; i < nodes.size(); i += 2) {
+      parents.push_back(i + 1 < nodes.size() ? nodes[i] + nodes[i + 1] : nodes[i]);
+    }
+    nodes = parents;
+  }
+  return nodes.empty() ? 0.0 : nodes[0];
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("kernels.norm: the sum of squares has the shape of contract 11 in every layout",
+                   T,
+                   float,
+                   double) {
+  std::mt19937_64 random(1);
+  int num_sums = 0;
+  for_each_cpu_path([&] {
+    for (const Shape& shape : kShapes) {
+      for (const Layout layout : kLayouts) {
+        CAPTURE(shape);
+        const Tensor x = with_layout(random_tensor<T>(shape, random), layout);
+        const double expected = square_sum(x.to_vector<T>());
+        CHECK(hex16(launch_cpu(SquareSum{x})) == hex16(expected));
+        ++num_sums;
+      }
+    }
+  });
+  MESSAGE(num_sums << " sums");
+}
+
+TEST_CASE("kernels.norm: squares of large floats do not overflow, those of tiny ones stay") {
+  for_each_cpu_path([] {
+    CHECK(std::sqrt(launch_cpu(SquareSum{Tensor::of<float>({3e30f, 4e30f})})) ==
+          doctest::Approx(5e30));
+    CHECK(launch_cpu(SquareSum{Tensor::of<float>({0x1p-149f})}) == 0x1p-298);
+    CHECK(std::isnan(launch_cpu(SquareSum{Tensor::of<float>({1.0f, NAN})})));
+  });
+}
+
+TEST_CASE_TEMPLATE("kernels.norm: the largest magnitude is exact in every layout",
+                   T,
+                   float,
+                   double) {
+  std::mt19937_64 random(2);
+  for_each_cpu_path([&] {
+    for (const Shape& shape : kShapes) {
+      for (const Layout layout : kLayouts) {
+        const Tensor x = with_layout(random_tensor<T>(shape, random), layout);
+        T expected = 0;
+        for (const T value : x.to_vector<T>()) expected = std::max(expected, std::abs(value));
+        CHECK(launch_cpu(MaxAbs{x}) == static_cast<double>(expected));
+      }
+    }
+    CHECK(launch_cpu(MaxAbs{Tensor::of<T>({T(1), T(-HUGE_VAL)})}) == HUGE_VAL);
+    CHECK(std::isnan(launch_cpu(MaxAbs{Tensor::of<T>({T(NAN), T(1)})})));
+    CHECK(hex16(launch_cpu(MaxAbs{Tensor::of<T>({T(-0.0)})})) == hex16(0.0));
+  });
+}
+
+TEST_CASE_TEMPLATE("kernels.norm: elements that are not finite are counted and located",
+                   T,
+                   float,
+                   double) {
+  std::mt19937_64 random(3);
+  int num_found = 0;
+  for_each_cpu_path([&] {
+    for (const Shape& shape : kShapes) {
+      for (const bool special : {false, true}) {
+        for (const Layout layout : kLayouts) {
+          const Tensor x = with_layout(random_tensor<T>(shape, random, special), layout);
+          const std::vector<T> values = x.to_vector<T>();
+          const auto bad = [](T v) { return !std::isfinite(v); };
+          const auto first = std::find_if(values.begin(), values.end(), bad) - values.begin();
+          const Nonfinite found = launch_cpu(FindNonfinite{x});
+          CHECK(found.count == std::count_if(values.begin(), values.end(), bad));
+          CHECK(found.first == (found.count == 0 ? -1 : first));
+          num_found += found.count > 0;
+        }
+      }
+    }
+  });
+  CHECK(num_found > 0);
+  MESSAGE(num_found << " tensors with such elements");
+}
+
+TEST_CASE("kernels.norm: integers are refused") {
+  CHECK_THROWS_WITH_AS(launch_cpu(SquareSum{Tensor::arange(3)}),
+                       "[square_sum] needs float32 or float64, got int64; convert with to()",
+                       DTypeError);
+  CHECK_THROWS_AS(launch_cpu(MaxAbs{Tensor::arange(3)}), DTypeError);
+  CHECK_THROWS_AS(launch_cpu(FindNonfinite{Tensor::arange(3)}), DTypeError);
+}
