@@ -43,6 +43,7 @@ class BlockTree {
 /// One block: elements [begin, begin + count), count <= kSumBlock, by `acc = step(acc, j)`.
 template <class T, class Step>
 ACCRUE_HD T accumulate_block(std::int64_t begin, std::int64_t count, Step step) {
+  if (count == 1) return step(T(0), begin) + T(0);  // the other 31 partials are +0
   T partial[kSumPartials] = {};
   const std::int64_t whole = count & -kSumPartials;
   for (std::int64_t j = 0; j < whole; j += kSumPartials) {

@@ -3,6 +3,7 @@
 
 #include "accrue/core/bits.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/literal_sum.h"
 
 #include <cmath>
 #include <limits>
@@ -26,30 +27,9 @@ float max(const std::vector<float>& x) {
                              [&](std::int64_t j) { return x[static_cast<std::size_t>(j)]; });
 }
 
-// The contract read literally: a map from block number to sum, halved level by level.
-float literal_sum(const std::vector<float>& x) {
-  std::vector<float> nodes;
-  for (std::size_t begin = 0; begin < x.size(); begin += 1024) {
-    std::vector<float> p(32, 0.0f);
-    for (std::size_t j = begin; j < std::min(begin + 1024, x.size()); ++j) {
-      p[(j - begin) % 32] += x[j];
-    }
-    for (std::size_t mask : {16, 8, 4, 2, 1}) {
-      auto folded = p;
-      for (std::size_t i = 0; i < 32; ++i) folded[i] = p[i] + p[i ^ mask];
-      p = folded;
-    }
-    nodes.push_back(p[0]);
-  }
-  if (nodes.empty()) return 0.0f;
-  while (nodes.size() > 1) {
-    std::vector<float> parents;
-    for (std::size_t i = 0; i < nodes.size(); i += 2) {
-      parents.push_back(i + 1 < nodes.size() ? nodes[i] + nodes[i + 1] : nodes[i]);
-    }
-    nodes = parents;
-  }
-  return nodes[0];
+float literal(const std::vector<float>& x) {
+  return test::literal_sum<float>(static_cast<std::int64_t>(x.size()),
+                                  [&](std::int64_t j) { return x[static_cast<std::size_t>(j)]; });
 }
 
 std::vector<float> numbers(std::size_t n, unsigned seed) {
@@ -72,7 +52,7 @@ TEST_CASE("core.sum_order: the sum equals the contract read literally") {
   for (const std::size_t n : kSizes) {
     const auto x = numbers(n, static_cast<unsigned>(n));
     CAPTURE(n);
-    CHECK(hex8(sum(x)) == hex8(literal_sum(x)));
+    CHECK(hex8(sum(x)) == hex8(literal(x)));
     float left_to_right = 0;
     for (const float value : x) left_to_right += value;
     num_differ += left_to_right != sum(x);
