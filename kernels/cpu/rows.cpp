@@ -1,0 +1,151 @@
+// The row kernels on the CPU: checks, then rows dealt to threads.
+#include "accrue/core/error.h"
+#include "accrue/kernels/cpu/dispatch.h"
+#include "accrue/kernels/cpu/parallel.h"
+#include "accrue/kernels/cpu/row_kernels.h"
+
+#include <algorithm>
+
+namespace accrue::kernels {
+namespace {
+
+constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
+
+template <class Args>
+void for_rows(const Args& args, std::int64_t num_rows, std::int64_t cols) {
+  const std::int64_t grain =
+      std::max<std::int64_t>(kThreadWork / std::max<std::int64_t>(cols, 1), 1);
+  parallel_for(num_rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    ACCRUE_DISPATCH(run_rows, args, RowRange{begin, end});
+  });
+}
+
+/// All matrices must be as large as the first, with rows of unit stride.
+template <class First, class... Others>
+void check_rows(const char* operation, const First& first, const Others&... others) {
+  const auto check = [&](const auto& m) {
+    ACCRUE_CHECK(m.rows == first.rows && m.cols == first.cols,
+                 ShapeError,
+                 operation,
+                 "operands must have one shape, got [",
+                 first.rows,
+                 ", ",
+                 first.cols,
+                 "] and [",
+                 m.rows,
+                 ", ",
+                 m.cols,
+                 "]; reshape or expand one");
+    ACCRUE_CHECK(m.col_stride == 1 || m.cols <= 1,
+                 ShapeError,
+                 operation,
+                 "rows must have stride 1, got ",
+                 m.col_stride,
+                 "; pass a contiguous copy");
+  };
+  check(first);
+  (check(others), ...);
+}
+
+template <class T>
+void check_inputs(const CrossEntropyInputs<T>& in) {
+  constexpr const char* kName = CrossEntropyForward<T>::kName;
+  check_rows(kName, in.logits);
+  ACCRUE_CHECK(in.logits.cols >= 1 || in.logits.rows == 0,
+               ShapeError,
+               kName,
+               "logits must have at least one class, got [",
+               in.logits.rows,
+               ", 0]; check the last layer");
+  ACCRUE_CHECK(in.label_smoothing >= 0 && in.label_smoothing <= 1,
+               ValueError,
+               kName,
+               "label_smoothing must lie in [0, 1], got ",
+               in.label_smoothing,
+               "; pass a share such as 0.1");
+  check_targets(in.target, in.logits.rows, in.logits.cols, in.ignore_index);
+}
+
+}  // namespace
+
+void check_targets(const std::int64_t* target,
+                   std::int64_t count,
+                   std::int64_t num_classes,
+                   std::int64_t ignore_index) {
+  for (std::int64_t n = 0; n < count; ++n) {
+    const std::int64_t t = target[n];
+    ACCRUE_CHECK((t >= 0 && t < num_classes) || t == ignore_index,
+                 IndexError,
+                 "cross_entropy",
+                 "target must lie in [0, ",
+                 num_classes,
+                 "), got ",
+                 t,
+                 " at index ",
+                 n,
+                 "; check the label encoding or set ignore_index (now ",
+                 ignore_index,
+                 ")");
+  }
+}
+
+template <class T>
+void launch_cpu(const CrossEntropyForward<T>& args) {
+  check_inputs(args.in);
+  for_rows(args, args.in.logits.rows, args.in.logits.cols);
+}
+
+template <class T>
+void launch_cpu(const CrossEntropyBackward<T>& args) {
+  check_rows(args.kName, args.in.logits, args.dlogits);
+  check_inputs(args.in);
+  for_rows(args, args.in.logits.rows, args.in.logits.cols);
+}
+
+template <class T>
+void launch_cpu(const MseForward<T>& args) {
+  check_rows(args.kName, args.x, args.y);
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template <class T>
+void launch_cpu(const MseBackward<T>& args) {
+  check_rows(args.kName, args.x, args.y);
+  if (args.dx.data != nullptr) check_rows(args.kName, args.x, args.dx);
+  if (args.dy.data != nullptr) check_rows(args.kName, args.x, args.dy);
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template <class T>
+void launch_cpu(const SoftmaxForward<T>& args) {
+  check_rows(args.kName, args.x, args.y);
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template <class T>
+void launch_cpu(const SoftmaxBackward<T>& args) {
+  check_rows(args.kName, args.y, args.dy, args.dx);
+  for_rows(args, args.y.rows, args.y.cols);
+}
+
+template <class T>
+void launch_cpu(const RowSum<T>& args) {
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template void launch_cpu(const CrossEntropyForward<float>&);
+template void launch_cpu(const CrossEntropyForward<double>&);
+template void launch_cpu(const CrossEntropyBackward<float>&);
+template void launch_cpu(const CrossEntropyBackward<double>&);
+template void launch_cpu(const MseForward<float>&);
+template void launch_cpu(const MseForward<double>&);
+template void launch_cpu(const MseBackward<float>&);
+template void launch_cpu(const MseBackward<double>&);
+template void launch_cpu(const SoftmaxForward<float>&);
+template void launch_cpu(const SoftmaxForward<double>&);
+template void launch_cpu(const SoftmaxBackward<float>&);
+template void launch_cpu(const SoftmaxBackward<double>&);
+template void launch_cpu(const RowSum<float>&);
+template void launch_cpu(const RowSum<double>&);
+
+}  // namespace accrue::kernels
