@@ -1,0 +1,130 @@
+#include "accrue/autograd/leaf.h"
+
+#include "accrue/kernels/elementwise.h"
+
+namespace accrue {
+const Tensor& Leaf::grad() const {
+  ACCRUE_CHECK(!window_,
+               StateError,
+               "grad",
+               "gradients exist when the window ends, got a window that still accumulates; read "
+               "them where sync_gradients() is true");
+  return grad_;
+}
+
+void Leaf::set_grad(const Tensor& grad) {
+  ACCRUE_CHECK(grad.shape() == value_.shape(),
+               ShapeError,
+               "set_grad",
+               "gradient must have the shape ",
+               value_.shape(),
+               " of its variable, got ",
+               grad.shape());
+  ACCRUE_CHECK(grad.dtype() == value_.dtype(),
+               DTypeError,
+               "set_grad",
+               "gradient must be ",
+               value_.dtype(),
+               " like its variable, got ",
+               grad.dtype());
+  grad_ = grad;
+}
+
+void Leaf::zero_grad() { grad_ = Tensor(); }
+
+int Leaf::next_use() {
+  const MicroBatch* batch = MicroBatch::current();
+  if (!batch) return 0;
+  if (micro_batch_ != batch->id()) {
+    micro_batch_ = batch->id();
+    next_use_ = 0;
+  }
+  return next_use_++;
+}
+
+LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample) {
+  ACCRUE_CHECK(!grad_.defined(),
+               StateError,
+               "backward",
+               "a finished gradient must be dropped before the next window adds to it; call "
+               "zero_grad() after step()");
+  ACCRUE_CHECK(!window_ || window_ == &batch.window(),
+               StateError,
+               "backward",
+               "a parameter must belong to one window at a time, got a second window");
+  if (!window_) {
+    window_ = &batch.window();
+    batch.window().touched_.push_back(Ref<Leaf>(this));
+  }
+  while (static_cast<int>(uses_.size()) <= use) uses_.emplace_back(batch.window().span());
+  return uses_[static_cast<std::size_t>(use)].plan(
+      batch.begin(), batch.end(), rows_per_sample, value_);
+}
+
+void Leaf::finish(float weight) {
+  Tensor total;
+  for (LaneAccumulator& use : uses_) {
+    const std::vector<LaneAccumulator::TreeNode>& nodes = use.finish(value_);
+    if (nodes.empty()) continue;
+    Tensor root = nodes.front().partial;
+    if (total.defined()) {
+      LaneTarget sum;
+      sum.instructions = {kernels::LaneInstruction::load(1),
+                          kernels::LaneInstruction::merge(0),
+                          kernels::LaneInstruction::store(0)};
+      sum.buffers = {total, root};
+      sum.run_merges();
+    } else {
+      total = std::move(root);
+    }
+  }
+  drop();
+  if (!total.defined()) total = Tensor::zeros(value_.shape(), value_.dtype());
+  kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, total, weight, total});
+  grad_ = std::move(total);
+  run_final_hooks();
+}
+
+void Leaf::drop() {
+  uses_.clear();
+  window_ = nullptr;
+}
+
+Tensor& Leaf::working_copy() {
+  ACCRUE_CHECK(!window_,
+               StateError,
+               "backward",
+               "a plain backward pass must not reach a parameter whose window is open; finish the "
+               "window or use no_grad");
+  if (!working_.defined() && grad_.defined()) working_ = grad_.clone();
+  return working_;
+}
+
+LaneTarget Leaf::plan_rows(std::int64_t rows) {
+  Tensor& working = working_copy();
+  const bool load = working.defined();
+  if (!load) working = Tensor::empty(value_.shape(), value_.dtype());
+  return LaneTarget::chain(working, load, rows);
+}
+
+void Leaf::add(const Tensor& gradient) {
+  Tensor& working = working_copy();
+  if (!working.defined()) {
+    working = gradient.owns_storage() && gradient.is_contiguous() ? gradient : gradient.clone();
+  } else {
+    kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::add, working, gradient, working});
+  }
+}
+
+void Leaf::commit() {
+  if (!working_.defined()) return;
+  grad_ = std::move(working_);
+  working_ = Tensor();
+  run_final_hooks();
+}
+
+void Leaf::run_final_hooks() {
+  for (const GradientHook& hook : final_hooks_) set_grad(hook(grad_));
+}
+
+}  // namespace accrue

@@ -1,0 +1,73 @@
+// Leaf: the graph's end at a variable that holds a gradient, usually a parameter.
+#pragma once
+
+#include "accrue/autograd/node.h"
+#include "accrue/autograd/window.h"
+
+#include <memory>
+#include <vector>
+
+namespace accrue {
+
+/// Owns the gradient of one variable and the partial sums it is made of.
+///
+/// Plain autograd: a backward pass works on a copy and commits it at its end, so a pass that throws
+/// changes nothing. Inside a window: each use has one LaneAccumulator, and the gradient exists when
+/// the window is finished.
+class Leaf final : public Node {
+ public:
+  explicit Leaf(const Tensor& value) : value_(value) {}
+
+  const char* name() const override { return "AccumulateGrad"; }
+  std::span<const Edge> edges() const override { return {}; }
+  void backward(Backward&) override {}
+  Leaf* as_leaf() override { return this; }
+
+  bool requires_grad() const { return requires_grad_; }
+  void set_requires_grad(bool requires_grad) { requires_grad_ = requires_grad; }
+  const Tensor& value() const { return value_; }
+
+  /// The gradient; undefined when there is none.
+  /// Errors: StateError while a window that uses this leaf is not finished.
+  const Tensor& grad() const;
+  bool has_grad() const { return grad_.defined(); }
+  /// Errors: ShapeError, DTypeError.
+  void set_grad(const Tensor& grad);
+  /// Drops the gradient and what a dropped or poisoned window left.
+  void zero_grad();
+
+  /// Runs when a gradient has become final: after a plain backward pass or at the window's end.
+  void add_final_hook(GradientHook hook) { final_hooks_.push_back(std::move(hook)); }
+
+  /// The number of this use in the current micro-batch; 0 outside.
+  int next_use();
+
+  /// Where a backward pass of the current micro-batch adds rows of use `use`.
+  LaneTarget plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample);
+
+  // Plain backward passes: add rows or a whole gradient to the copy, then commit or forget it.
+  LaneTarget plan_rows(std::int64_t rows);
+  void add(const Tensor& gradient);
+  void commit();
+  void forget() { working_ = Tensor(); }
+
+ private:
+  friend class Window;
+
+  void finish(float weight);
+  void drop();
+  void run_final_hooks();
+  Tensor& working_copy();
+
+  Tensor value_;
+  Tensor grad_;
+  Tensor working_;
+  std::vector<LaneAccumulator> uses_;
+  std::vector<GradientHook> final_hooks_;
+  const Window* window_ = nullptr;  ///< whose partial sums uses_ holds
+  std::uint64_t micro_batch_ = 0;
+  int next_use_ = 0;
+  bool requires_grad_ = true;
+};
+
+}  // namespace accrue

@@ -1,0 +1,81 @@
+#include "accrue/autograd/loss.h"
+
+#include "accrue/autograd/ops/binary.h"
+#include "accrue/autograd/ops/reduce.h"
+#include "accrue/autograd/ops/views.h"
+
+namespace accrue {
+
+LossWeight::LossWeight(std::int64_t count) : count_(count) {
+  ACCRUE_CHECK(count >= 0, ValueError, "loss", "weight must be >= 0, got ", count);
+}
+
+LossWeight::LossWeight(std::vector<std::int64_t> counts, std::vector<double> weights)
+    : class_counts_(std::move(counts)), class_weights_(std::move(weights)) {}
+
+double LossWeight::value() const {
+  double value = static_cast<double>(count_);
+  for (std::size_t c = 0; c < class_counts_.size(); ++c) {
+    value += static_cast<double>(class_counts_[c]) * class_weights_[c];
+  }
+  return value;
+}
+
+void LossWeight::add(const LossWeight& other) {
+  if (*this == LossWeight()) {
+    *this = other;
+    return;
+  }
+  if (other == LossWeight()) return;
+  ACCRUE_CHECK(class_weights_ == other.class_weights_,
+               StateError,
+               "loss",
+               "losses of one window must have the same class weights, got two sets");
+  count_ += other.count_;
+  for (std::size_t c = 0; c < class_counts_.size(); ++c) class_counts_[c] += other.class_counts_[c];
+}
+
+Loss Loss::from_rows(const Variable& rows, LossWeight weight) {
+  ACCRUE_CHECK(rows.rank() >= 1,
+               ShapeError,
+               "loss",
+               "row losses must have a dimension, got a scalar; do not sum over samples");
+  Loss loss;
+  loss.rows_ = rows.rank() == 1 ? rows : flatten(rows);
+  loss.weight_ = std::move(weight);
+  return loss;
+}
+
+Variable Loss::sum() const { return accrue::sum(rows_); }
+
+double Loss::mean() const {
+  const Tensor total = sum_to_shape(rows_.value(), {});
+  return visit_floating(total.dtype(), "loss", [&]<class T>(T) {
+    return static_cast<double>(total.item<T>() / static_cast<T>(weight_.value()));
+  });
+}
+
+Loss operator+(const Loss& a, const Loss& b) {
+  ACCRUE_CHECK(a.rows().shape() == b.rows().shape(),
+               ShapeError,
+               "loss",
+               "losses can be added when they have the same rows, got ",
+               a.rows().shape(),
+               " and ",
+               b.rows().shape());
+  ACCRUE_CHECK(a.weight() == b.weight(),
+               StateError,
+               "loss",
+               "losses can be added when they have the same weight, got ",
+               a.weight().value(),
+               " and ",
+               b.weight().value(),
+               "; scale the rows and use Loss::from_rows");
+  return Loss::from_rows(a.rows() + b.rows(), a.weight());
+}
+
+Loss operator*(double factor, const Loss& loss) {
+  return Loss::from_rows(loss.rows() * factor, loss.weight());
+}
+
+}  // namespace accrue

@@ -1,0 +1,206 @@
+#include "accrue/autograd/ops/linear.h"
+
+#include "accrue/autograd/engine.h"
+#include "accrue/kernels/linear.h"
+
+namespace accrue {
+namespace {
+
+using kernels::Matrix;
+
+/// The dimensions but the last one flattened to rows; copies layouts that two strides cannot walk.
+Tensor as_rows(const Tensor& x) {
+  return x.rank() == 2 ? x : x.reshape({product(x.shape(), 0, x.rank() - 1), x.shape().back()});
+}
+
+template <class T>
+Matrix<const T> matrix(const Tensor& x) {
+  return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
+}
+
+template <class T>
+Matrix<T> output(Tensor& y) {
+  return kernels::row_major(y.mutable_data<T>(), y.shape()[0], y.shape()[1]);
+}
+
+struct LinearNode final : OpNode<3> {
+  SavedTensor x, w;
+  Tensor bias_like;  ///< shape and dtype of the bias
+  std::int64_t rows_per_sample = 1;
+
+  const char* name() const override { return "LinearBackward"; }
+  void backward(Backward& context) override {
+    visit_floating(context.dy().dtype(), name(), [&]<class T>(T) { run<T>(context); });
+  }
+  void forget_saved() override {
+    x.reset();
+    w.reset();
+  }
+
+ private:
+  template <class T>
+  void run(Backward& context) {
+    const Tensor dy_rows = as_rows(context.dy());
+    const Matrix<const T> dy = matrix<T>(dy_rows);
+    if (context.needs(2)) {
+      context.give_rows(2, bias_like, dy.rows, rows_per_sample, [&](LaneTarget& target) {
+        const std::vector<T*> buffers = target.pointers<T>();
+        kernels::launch_cpu(kernels::LinearBiasGrad<T>{dy, target.program(), buffers});
+      });
+    }
+    if (context.needs(1)) {
+      const Tensor x_rows = as_rows(x.get(name()));
+      context.give_rows(1, w.get(name()), dy.rows, rows_per_sample, [&](LaneTarget& target) {
+        const std::vector<T*> buffers = target.pointers<T>();
+        kernels::launch_cpu(
+            kernels::LinearWeightGrad<T>{dy, matrix<T>(x_rows), target.program(), buffers});
+      });
+    }
+    if (context.needs(0)) {
+      const Tensor& weight = w.get(name());
+      Tensor dx = Tensor::empty({dy.rows, weight.shape()[1]}, weight.dtype());
+      kernels::launch_cpu(kernels::LinearInputGrad<T>{dy, matrix<T>(weight), output<T>(dx)});
+      Shape shape = context.dy().shape();
+      shape[shape.rank() - 1] = weight.shape()[1];
+      context.give(0, dx.view(shape));
+    }
+  }
+};
+
+void check_linear(const Variable& x, const Variable& w, const Variable& bias) {
+  ACCRUE_CHECK(w.rank() == 2, ShapeError, "linear", "weight must be [O, I], got ", w.shape());
+  ACCRUE_CHECK(x.rank() >= 1 && x.shape().back() == w.shape()[1],
+               ShapeError,
+               "linear",
+               "input must be [..., ",
+               w.shape()[1],
+               "] for weight ",
+               w.shape(),
+               ", got ",
+               x.shape(),
+               "; check in_features");
+  ACCRUE_CHECK(!bias.defined() || bias.shape() == Shape{w.shape()[0]},
+               ShapeError,
+               "linear",
+               "bias must be [",
+               w.shape()[0],
+               "] for weight ",
+               w.shape(),
+               ", got ",
+               bias.shape());
+  ACCRUE_CHECK(x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == w.dtype()),
+               DTypeError,
+               "linear",
+               "input, weight and bias must have one dtype, got ",
+               x.dtype(),
+               " and ",
+               w.dtype(),
+               "; convert with to()");
+}
+
+/// In a window, rows per sample of x; the weight and bias must be leaves there.
+std::int64_t checked_rows(const Variable& x, const Variable& w, const Variable& bias) {
+  const bool wants_rows = grad_enabled() && (w.requires_grad() || bias.requires_grad());
+  if (!wants_rows || !MicroBatch::current()) return 1;
+  ACCRUE_CHECK((!w.requires_grad() || w.is_leaf()) && (!bias.requires_grad() || bias.is_leaf()),
+               StateError,
+               "linear",
+               "weight and bias must be parameters in a window, got the result of an operation; "
+               "use invariant = false");
+  return rows_per_sample(x.value(), 1, "linear", "the input of a parameter");
+}
+
+}  // namespace
+
+Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
+  check_linear(x, w, bias);
+  const std::int64_t rows = checked_rows(x, w, bias);
+  const Tensor x_rows = as_rows(x.value());
+  Tensor y = Tensor::empty({x_rows.shape()[0], w.shape()[0]}, x.dtype());
+  visit_floating(x.dtype(), "linear", [&]<class T>(T) {
+    const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
+    kernels::launch_cpu(kernels::LinearForward<T>{matrix<T>(x_rows),
+                                                  matrix<T>(w.value()),
+                                                  b.defined() ? b.data<T>() : nullptr,
+                                                  output<T>(y)});
+  });
+  Shape shape = x.shape();
+  shape[shape.rank() - 1] = w.shape()[0];
+  const SampleAxis axis = x.value().sample_axis();
+  y = y.view(shape).with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);
+  return record<LinearNode>(
+      y,
+      [&](LinearNode& node) {
+        node.x = SavedTensor(x.value());
+        node.w = SavedTensor(w.value());
+        node.bias_like = bias.value();
+        node.rows_per_sample = rows;
+      },
+      x,
+      w,
+      bias);
+}
+
+namespace {
+
+struct MatmulNode final : OpNode<2> {
+  SavedTensor a, b;
+
+  const char* name() const override { return "MatmulBackward"; }
+  void backward(Backward& context) override {
+    visit_floating(context.dy().dtype(), name(), [&]<class T>(T) {
+      const Matrix<const T> dy = matrix<T>(context.dy());
+      const auto give_product = [&](std::size_t i, Matrix<const T> left, Matrix<const T> right) {
+        Tensor result = Tensor::empty({left.rows, right.cols}, context.dy().dtype());
+        kernels::launch_cpu(kernels::Matmul<T>{left, right, output<T>(result)});
+        context.give(i, std::move(result));
+      };
+      if (context.needs(0)) give_product(0, dy, matrix<T>(b.get(name())).transposed());
+      if (context.needs(1)) give_product(1, matrix<T>(a.get(name())).transposed(), dy);
+    });
+  }
+  void forget_saved() override {
+    a.reset();
+    b.reset();
+  }
+};
+
+}  // namespace
+
+Variable matmul(const Variable& a, const Variable& b) {
+  ACCRUE_CHECK(a.rank() == 2 && b.rank() == 2 && a.shape()[1] == b.shape()[0],
+               ShapeError,
+               "matmul",
+               "operands must be [M, K] and [K, N], got ",
+               a.shape(),
+               " and ",
+               b.shape());
+  ACCRUE_CHECK(a.dtype() == b.dtype(),
+               DTypeError,
+               "matmul",
+               "operands must have one dtype, got ",
+               a.dtype(),
+               " and ",
+               b.dtype(),
+               "; convert with to()");
+  const SampleAxis axis = a.value().sample_axis();
+  check_keeps_samples(axis.dim <= 0 && !b.value().sample_axis().known(),
+                      "matmul",
+                      "a sum over samples or a right operand that depends on samples");
+  Tensor c = Tensor::empty({a.shape()[0], b.shape()[1]}, a.dtype());
+  visit_floating(a.dtype(), "matmul", [&]<class T>(T) {
+    kernels::launch_cpu(
+        kernels::Matmul<T>{matrix<T>(a.value()), matrix<T>(b.value()), output<T>(c)});
+  });
+  c = c.with_sample_axis(axis.dim == 0 ? axis : SampleAxis{});
+  return record<MatmulNode>(
+      c,
+      [&](MatmulNode& node) {
+        node.a = SavedTensor(a.value());
+        node.b = SavedTensor(b.value());
+      },
+      a,
+      b);
+}
+
+}  // namespace accrue

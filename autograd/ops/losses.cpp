@@ -1,0 +1,243 @@
+#include "accrue/autograd/ops/losses.h"
+
+#include "accrue/autograd/engine.h"
+#include "accrue/autograd/loss.h"
+#include "accrue/autograd/ops/binary.h"
+#include "accrue/autograd/ops/reduce.h"
+#include "accrue/autograd/ops/row_matrix.h"
+#include "accrue/autograd/ops/views.h"
+#include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/mse.h"
+
+namespace accrue {
+namespace {
+
+/// A gradient per row as kernels read it: a pointer and a stride, so that expanded scalars work.
+std::int64_t row_stride(const Tensor& dloss) { return dloss.numel() > 1 ? dloss.strides()[0] : 1; }
+
+// ---- cross-entropy ----
+
+template <class T>
+kernels::CrossEntropyInputs<T> inputs(const Tensor& logits,
+                                      const Tensor& target,
+                                      const CrossEntropyOptions& options) {
+  return {{logits.data<T>(), logits.shape()[0], logits.shape()[1], logits.shape()[1], 1},
+          target.data<std::int64_t>(),
+          options.class_weights.defined() ? options.class_weights.data<T>() : nullptr,
+          options.ignore_index,
+          options.label_smoothing};
+}
+
+struct CrossEntropyNode final : OpNode<1> {
+  SavedTensor logits, target;
+  Tensor row_max, row_sum;
+  CrossEntropyOptions options;
+
+  const char* name() const override { return "CrossEntropyBackward"; }
+  void backward(Backward& context) override {
+    const Tensor& dloss = context.dy();
+    const Tensor& x = logits.get(name());
+    Tensor dx = Tensor::empty(x.shape(), x.dtype());
+    visit_floating(x.dtype(), name(), [&]<class T>(T) {
+      kernels::launch_cpu(
+          kernels::CrossEntropyBackward<T>{inputs<T>(x, target.get(name()), options),
+                                           row_max.data<T>(),
+                                           row_sum.data<T>(),
+                                           dloss.data<T>(),
+                                           row_stride(dloss),
+                                           mutable_row_matrix<T>(dx)});
+    });
+    context.give(0, std::move(dx));
+  }
+  void forget_saved() override {
+    logits.reset();
+    target.reset();
+    row_max = row_sum = Tensor();
+  }
+};
+
+void check_cross_entropy(const Variable& logits,
+                         const Tensor& target,
+                         const CrossEntropyOptions& options) {
+  ACCRUE_CHECK(logits.rank() == 2 && target.rank() == 1 && logits.shape()[0] == target.shape()[0],
+               ShapeError,
+               "cross_entropy",
+               "logits must be [N, C] and target [N], got ",
+               logits.shape(),
+               " and ",
+               target.shape(),
+               "; flatten tokens with reshape({-1, C}) and reshape({-1})");
+  ACCRUE_CHECK(target.dtype() == DType::int64,
+               DTypeError,
+               "cross_entropy",
+               "target must be int64 class indices, got ",
+               target.dtype(),
+               "; convert with to()");
+  const Tensor& weights = options.class_weights;
+  ACCRUE_CHECK(!weights.defined() || weights.shape() == Shape{logits.shape()[1]},
+               ShapeError,
+               "cross_entropy",
+               "class_weights must be [",
+               logits.shape()[1],
+               "], got ",
+               weights.shape());
+  ACCRUE_CHECK(!weights.defined() || weights.dtype() == logits.dtype(),
+               DTypeError,
+               "cross_entropy",
+               "class_weights must be ",
+               logits.dtype(),
+               " like the logits, got ",
+               weights.dtype());
+}
+
+}  // namespace
+
+Variable cross_entropy_rows(const Variable& logits,
+                            const Tensor& target,
+                            const CrossEntropyOptions& options) {
+  check_cross_entropy(logits, target, options);
+  const Tensor x = logits.value().contiguous();
+  const Tensor t = target.contiguous();
+  CrossEntropyOptions dense = options;
+  if (dense.class_weights.defined()) dense.class_weights = dense.class_weights.contiguous();
+  Tensor loss = Tensor::empty(t.shape(), x.dtype());
+  Tensor row_max = Tensor::empty(t.shape(), x.dtype());
+  Tensor row_sum = Tensor::empty(t.shape(), x.dtype());
+  visit_floating(x.dtype(), "cross_entropy", [&]<class T>(T) {
+    kernels::launch_cpu(kernels::CrossEntropyForward<T>{inputs<T>(x, t, dense),
+                                                        loss.mutable_data<T>(),
+                                                        row_max.mutable_data<T>(),
+                                                        row_sum.mutable_data<T>()});
+  });
+  const SampleAxis axis = x.sample_axis();
+  check_keeps_samples(axis.dim != 1, "cross_entropy", "a softmax along the sample dimension");
+  loss = loss.with_sample_axis(axis.dim == 0 ? axis : SampleAxis{});
+  return record<CrossEntropyNode>(
+      loss,
+      [&](CrossEntropyNode& node) {
+        node.logits = SavedTensor(x);
+        node.target = SavedTensor(t);
+        node.row_max = row_max;
+        node.row_sum = row_sum;
+        node.options = dense;
+      },
+      logits);
+}
+
+LossWeight cross_entropy_weight(const Tensor& target, const CrossEntropyOptions& options) {
+  const Tensor dense = target.contiguous();
+  const std::int64_t* t = dense.data<std::int64_t>();
+  if (!options.class_weights.defined()) {
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < dense.numel(); ++i) count += t[i] != options.ignore_index;
+    return LossWeight(count);
+  }
+  const auto weights = options.class_weights.to(DType::float64).to_vector<double>();
+  std::vector<std::int64_t> counts(weights.size());
+  for (std::int64_t i = 0; i < dense.numel(); ++i) {
+    if (t[i] != options.ignore_index) ++counts[static_cast<std::size_t>(t[i])];
+  }
+  return LossWeight(std::move(counts), weights);
+}
+
+Variable cross_entropy(const Variable& logits,
+                       const Tensor& target,
+                       const CrossEntropyOptions& options,
+                       Reduction reduction) {
+  Variable rows = cross_entropy_rows(logits, target, options);
+  if (reduction == Reduction::none) return rows;
+  const Variable total = sum(rows);
+  return reduction == Reduction::sum ? total
+                                     : total / cross_entropy_weight(target, options).value();
+}
+
+// ---- squared error ----
+
+namespace {
+
+struct MseNode final : OpNode<2> {
+  SavedTensor x, y;
+
+  const char* name() const override { return "MseBackward"; }
+  void backward(Backward& context) override {
+    const Tensor dloss = context.dy().contiguous();
+    Tensor dx, dy;
+    visit_floating(dloss.dtype(), name(), [&]<class T>(T) {
+      const auto gradient = [&](std::size_t i, Tensor& result) -> kernels::Matrix<T> {
+        if (!context.needs(i)) return {};
+        result = Tensor::empty(x.get(name()).shape(), dloss.dtype());
+        return mutable_row_matrix<T>(result);
+      };
+      kernels::launch_cpu(kernels::MseBackward<T>{row_matrix<T>(x.get(name())),
+                                                  row_matrix<T>(y.get(name())),
+                                                  dloss.data<T>(),
+                                                  1,
+                                                  gradient(0, dx),
+                                                  gradient(1, dy)});
+    });
+    if (dx.defined()) context.give(0, std::move(dx));
+    if (dy.defined()) context.give(1, std::move(dy));
+  }
+  void forget_saved() override {
+    x.reset();
+    y.reset();
+  }
+};
+
+void check_mse(const Variable& x, const Variable& y) {
+  ACCRUE_CHECK(x.shape() == y.shape(),
+               ShapeError,
+               "mse",
+               "input and target must have one shape, got ",
+               x.shape(),
+               " and ",
+               y.shape(),
+               "; reshape or expand one of them");
+  ACCRUE_CHECK(x.dtype() == y.dtype(),
+               DTypeError,
+               "mse",
+               "input and target must have one dtype, got ",
+               x.dtype(),
+               " and ",
+               y.dtype(),
+               "; convert with to()");
+}
+
+}  // namespace
+
+Variable mse_rows(const Variable& x, const Variable& y) {
+  check_mse(x, y);
+  if (x.rank() > 0 && x.value().sample_axis().dim == x.rank() - 1) {
+    Shape rows = x.shape();
+    rows.push_back(1);
+    return mse_rows(reshape(x, rows), reshape(y, rows));
+  }
+  const Tensor dense_x = x.value().contiguous();
+  const Tensor dense_y = y.value().contiguous();
+  Shape shape = x.shape();
+  if (shape.rank() > 0) shape.erase(shape.rank() - 1);
+  Tensor loss = Tensor::empty(shape, x.dtype());
+  visit_floating(x.dtype(), "mse", [&]<class T>(T) {
+    kernels::launch_cpu(kernels::MseForward<T>{
+        row_matrix<T>(dense_x), row_matrix<T>(dense_y), loss.mutable_data<T>()});
+  });
+  const SampleAxis axis = dense_x.sample_axis();
+  if (axis.dim < shape.rank()) loss = loss.with_sample_axis(axis);
+  return record<MseNode>(
+      loss,
+      [&](MseNode& node) {
+        node.x = SavedTensor(dense_x);
+        node.y = SavedTensor(dense_y);
+      },
+      x,
+      y);
+}
+
+Variable mse_loss(const Variable& x, const Variable& y, Reduction reduction) {
+  check_mse(x, y);
+  if (reduction == Reduction::none) return (x - y) * (x - y);
+  const Variable total = sum(mse_rows(x, y));
+  return reduction == Reduction::sum ? total : total / static_cast<double>(x.numel());
+}
+
+}  // namespace accrue

@@ -1,0 +1,103 @@
+#include "accrue/autograd/ops/reduce.h"
+
+#include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/binary.h"
+#include "accrue/kernels/reduce.h"
+
+namespace accrue {
+namespace {
+
+/// `shape` without the dimensions in `mask`, or with size 1 in their place.
+Shape reduced(const Shape& shape, unsigned mask, bool keep_dims) {
+  Shape result;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const bool is_summed = mask & (1U << d);
+    if (!is_summed || keep_dims) result.push_back(is_summed ? 1 : shape[d]);
+  }
+  return result;
+}
+
+Tensor sum_dims(const Tensor& x, unsigned mask) {
+  Tensor y = Tensor::empty(reduced(x.shape(), mask, false), x.dtype(), x.device());
+  kernels::launch_cpu(kernels::SumDims{x, mask, y});
+  return y;
+}
+
+unsigned dims_mask(const Variable& x, std::span<const int> dims, const char* op) {
+  unsigned mask = 0;
+  for (int dim : dims) {
+    const int d = normalize_dim(dim, x.rank(), op);
+    ACCRUE_CHECK(!(mask & (1U << d)),
+                 ShapeError,
+                 op,
+                 "dims must name each dimension once, got ",
+                 d,
+                 " twice");
+    mask |= 1U << d;
+  }
+  return dims.empty() ? (1U << x.rank()) - 1 : mask;
+}
+
+struct SumNode final : OpNode<1> {
+  Shape from, kept;  ///< the input's shape; the result's with summed dimensions of size 1
+
+  const char* name() const override { return "SumBackward"; }
+  void backward(Backward& context) override {
+    context.give(0, context.dy().reshape(kept).expand(from));
+  }
+};
+
+}  // namespace
+
+Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  unsigned mask = 0;
+  const int added = x.rank() - shape.rank();
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d < added || (shape[d - added] == 1 && x.shape()[d] != 1)) mask |= 1U << d;
+  }
+  return sum_dims(x, mask).view(shape);
+}
+
+Variable sum(const Variable& x, std::span<const int> dims, bool keep_dims) {
+  const unsigned mask = dims_mask(x, dims, "sum");
+  SampleAxis axis = x.value().sample_axis();
+  const bool sums_samples = axis.known() && (mask & (1U << axis.dim));
+  check_keeps_samples(!sums_samples, "sum", "a sum over the sample dimension");
+  const Shape kept = reduced(x.shape(), mask, true);
+  Tensor y = sum_dims(x.value(), mask);
+  if (keep_dims) y = y.view(kept);
+  for (int d = 0; d < x.value().sample_axis().dim && !keep_dims; ++d) {
+    if (mask & (1U << d)) --axis.dim;
+  }
+  return record<SumNode>(
+      y.with_sample_axis(sums_samples ? SampleAxis{} : axis),
+      [&](SumNode& node) {
+        node.from = x.shape();
+        node.kept = kept;
+      },
+      x);
+}
+
+Variable sum(const Variable& x, std::initializer_list<int> dims, bool keep_dims) {
+  return sum(x, std::span(dims.begin(), dims.size()), keep_dims);
+}
+
+Variable sum(const Variable& x) { return sum(x, std::span<const int>()); }
+
+Variable mean(const Variable& x, std::span<const int> dims, bool keep_dims) {
+  const unsigned mask = dims_mask(x, dims, "mean");
+  std::int64_t count = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (mask & (1U << d)) count *= x.shape()[d];
+  }
+  return sum(x, dims, keep_dims) / static_cast<double>(count);
+}
+
+Variable mean(const Variable& x, std::initializer_list<int> dims, bool keep_dims) {
+  return mean(x, std::span(dims.begin(), dims.size()), keep_dims);
+}
+
+Variable mean(const Variable& x) { return mean(x, std::span<const int>()); }
+
+}  // namespace accrue

@@ -1,0 +1,94 @@
+#include "accrue/autograd/window.h"
+
+#include "accrue/autograd/leaf.h"
+
+#include <atomic>
+#include <utility>
+
+namespace accrue {
+namespace {
+
+thread_local MicroBatch* current_micro_batch = nullptr;
+std::atomic<std::uint64_t> next_micro_batch{1};
+
+}  // namespace
+
+Window::~Window() { drop(); }
+
+void Window::begin(const WindowSpan& span) {
+  drop();
+  span_ = span;
+  open_ = true;
+}
+
+void Window::finish(float weight) {
+  ACCRUE_CHECK(!poisoned_,
+               StateError,
+               "window",
+               "every backward pass of a window must succeed, got one that threw; call zero_grad() "
+               "to drop the window");
+  for (const Ref<Leaf>& leaf : touched_) leaf->finish(weight);
+  touched_.clear();
+  open_ = false;
+}
+
+void Window::drop() {
+  for (const Ref<Leaf>& leaf : touched_) leaf->drop();
+  touched_.clear();
+  open_ = false;
+  poisoned_ = false;
+}
+
+MicroBatch::MicroBatch(Window& window, std::int64_t begin, std::int64_t end)
+    : window_(window),
+      begin_(begin),
+      end_(end),
+      id_(next_micro_batch.fetch_add(1, std::memory_order_relaxed)) {
+  ACCRUE_CHECK(!current_micro_batch,
+               StateError,
+               "accumulate",
+               "micro-batches must not nest, got a second one on this thread; pass all models to "
+               "one accumulate()");
+  ACCRUE_CHECK(window.is_open(), StateError, "accumulate", "the window must be open");
+  current_micro_batch = this;
+}
+
+MicroBatch::~MicroBatch() { current_micro_batch = nullptr; }
+
+MicroBatch* MicroBatch::current() { return current_micro_batch; }
+
+void MicroBatch::claim_backward() {
+  ACCRUE_CHECK(!std::exchange(used_, true),
+               StateError,
+               "backward",
+               "a micro-batch has one backward pass, got a second; add the losses first");
+}
+
+std::int64_t rows_per_sample(const Tensor& tensor,
+                             int inner_dims,
+                             const char* operation,
+                             const char* what) {
+  if (!MicroBatch::current()) return 1;
+  const SampleAxis axis = tensor.sample_axis();
+  ACCRUE_CHECK(axis.is_major() && tensor.rank() > inner_dims,
+               StateError,
+               operation,
+               what,
+               " must be sample-major in a window (dimension 0 counts samples), got shape ",
+               tensor.shape(),
+               axis.known() ? text(" with samples in dimension ", axis.dim)
+                            : std::string(" without a known sample dimension"),
+               "; keep the batch dimension first or use invariant = false");
+  return axis.rows * product(tensor.shape(), 1, tensor.rank() - inner_dims);
+}
+
+void check_keeps_samples(bool keeps_samples, const char* operation, const char* what) {
+  ACCRUE_CHECK(keeps_samples || !MicroBatch::current(),
+               StateError,
+               operation,
+               what,
+               " mixes samples, so its bits would depend on the micro-batch; reduce with "
+               "Loss::from_rows or use invariant = false");
+}
+
+}  // namespace accrue

@@ -1,0 +1,88 @@
+// Window: the samples between two optimizer steps, as the graph sees them.
+#pragma once
+
+#include "accrue/autograd/lane_accumulator.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace accrue {
+
+class Leaf;
+
+/// Collects the parameter gradients of one window on one rank. The trainer owns one; operations
+/// find it through the micro-batch that is open on their thread.
+/// Threads: belongs to the thread that opened the micro-batch.
+class Window {
+ public:
+  Window() = default;
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  /// Starts a window. Partial gradients of a window that was not finished are dropped.
+  void begin(const WindowSpan& span);
+  /// Ends the window: every parameter used in it gets its gradient, the merged root of its uses
+  /// divided once by `weight`; hooks run. Errors: StateError for a poisoned window.
+  void finish(float weight);
+  /// Ends the window without gradients.
+  void drop();
+
+  bool is_open() const { return open_; }
+  const WindowSpan& span() const { return span_; }
+
+  /// After an exception in backward the window's sums are incomplete: only drop() ends it.
+  void poison() { poisoned_ = true; }
+  bool is_poisoned() const { return poisoned_; }
+
+ private:
+  friend class Leaf;
+
+  WindowSpan span_;
+  std::vector<Ref<Leaf>> touched_;  ///< parameters with sums in this window
+  bool open_ = false;
+  bool poisoned_ = false;
+};
+
+/// The micro-batch open on this thread: window positions [begin, end).
+class MicroBatch {
+ public:
+  /// Opens a micro-batch of `window` on this thread while it lives; they do not nest.
+  /// Errors: StateError when one is open already or the window is not.
+  MicroBatch(Window& window, std::int64_t begin, std::int64_t end);
+  ~MicroBatch();
+  MicroBatch(const MicroBatch&) = delete;
+  MicroBatch& operator=(const MicroBatch&) = delete;
+
+  /// The one open on this thread, or null.
+  static MicroBatch* current();
+
+  Window& window() const { return window_; }
+  std::int64_t begin() const { return begin_; }
+  std::int64_t end() const { return end_; }
+  std::int64_t size() const { return end_ - begin_; }
+  std::uint64_t id() const { return id_; }
+
+  /// Marks the one backward pass a micro-batch may have. Errors: StateError at the second.
+  void claim_backward();
+
+ private:
+  Window& window_;
+  std::int64_t begin_;
+  std::int64_t end_;
+  std::uint64_t id_;  ///< differs between all micro-batches of the process
+  bool used_ = false;
+};
+
+/// Rows of each sample when the dimensions of `tensor` but the last `inner_dims` are flattened.
+/// Inside a micro-batch the tensor must be sample-major (contract 13); outside the result is 1.
+/// Errors: StateError naming `operation` and `what`.
+std::int64_t rows_per_sample(const Tensor& tensor,
+                             int inner_dims,
+                             const char* operation,
+                             const char* what);
+
+/// Refuses, inside a micro-batch, an operation that mixes samples (contract 13).
+void check_keeps_samples(bool keeps_samples, const char* operation, const char* what);
+
+}  // namespace accrue

@@ -1,0 +1,29 @@
+#include "accrue/autograd/window_sum.h"
+
+#include "accrue/kernels/linear.h"
+
+namespace accrue {
+
+void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample) {
+  if (!lanes_) {
+    lanes_.emplace(batch.window().span());
+    like_ = Tensor::empty({1}, rows.dtype());
+  }
+  LaneTarget target = lanes_->plan(batch.begin(), batch.end(), rows_per_sample, like_);
+  if (target.instructions.empty()) return;
+  visit_floating(rows.dtype(), "loss", [&]<class T>(T) {
+    const std::vector<T*> buffers = target.pointers<T>();
+    kernels::launch_cpu(kernels::LinearBiasGrad<T>{
+        {rows.data<T>(), rows.numel(), 1, rows.strides()[0], 1}, target.program(), buffers});
+  });
+}
+
+double WindowSum::finish() {
+  if (!lanes_) return 0;
+  const std::vector<LaneAccumulator::TreeNode>& nodes = lanes_->finish(like_);
+  const double sum = nodes.empty() ? 0 : nodes.front().partial.to(DType::float64).item<double>();
+  lanes_.reset();
+  return sum;
+}
+
+}  // namespace accrue

@@ -1,0 +1,24 @@
+// WindowSum: a sum of row values over a window, reduced as a parameter gradient is (contract 14).
+#pragma once
+
+#include "accrue/autograd/window.h"
+
+#include <optional>
+
+namespace accrue {
+
+/// The sum of row losses of one window: lanes, then the aligned tree. Its bits do not depend on how
+/// the window was split.
+class WindowSum {
+ public:
+  /// Adds the rows [R] of the micro-batch, in sample-major order. Errors: DTypeError.
+  void add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample);
+  /// The sum; 0 when nothing was added. The next add() starts a new window.
+  double finish();
+
+ private:
+  std::optional<LaneAccumulator> lanes_;
+  Tensor like_;
+};
+
+}  // namespace accrue

@@ -1,0 +1,275 @@
+#include "accrue/train/accelerator.h"
+
+#include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/binary.h"
+#include "accrue/kernels/elementwise.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace accrue::train {
+namespace {
+
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kMaxSteps = std::int64_t{1} << 31;
+
+std::int64_t checked_steps(const AcceleratorOptions& options) {
+  const auto& plugin = options.gradient_accumulation_plugin;
+  ACCRUE_CHECK(!plugin || options.gradient_accumulation_steps == 1,
+               ValueError,
+               "accelerator",
+               "steps must be given once, got gradient_accumulation_steps = ",
+               options.gradient_accumulation_steps,
+               " and a plugin; use one of them");
+  const std::int64_t steps = plugin ? plugin->num_steps : options.gradient_accumulation_steps;
+  ACCRUE_CHECK(steps >= 1 && steps <= kMaxSteps,
+               ValueError,
+               "accelerator",
+               "gradient_accumulation_steps must lie in [1, 2^31], got ",
+               steps);
+  return steps;
+}
+
+AcceleratorOptions checked(AcceleratorOptions options) {
+  if (options.compat.upstream_accumulation) options.invariant = false;
+  const auto& plugin = options.gradient_accumulation_plugin;
+  ACCRUE_CHECK(!plugin || plugin->sync_with_dataloader || options.compat.upstream_accumulation,
+               ValueError,
+               "accelerator",
+               "windows end with the epoch, got sync_with_dataloader = false; use "
+               "Compat::accelerate() to carry them over");
+  ACCRUE_CHECK(options.global_batch_size >= 0,
+               ValueError,
+               "accelerator",
+               "global_batch_size must be >= 0, got ",
+               options.global_batch_size);
+  return options;
+}
+
+}  // namespace
+
+Accelerator::Accelerator(AcceleratorOptions options)
+    : options_(checked(std::move(options))),
+      steps_(checked_steps(options_)),
+      sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
+                            options_.gradient_accumulation_plugin->sync_with_dataloader),
+      window_loss_(kNoLoss) {}
+
+data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
+  const std::int64_t b = loader.options().batch_size;
+  std::int64_t global = is_compat() ? b : options_.global_batch_size;
+  if (global == 0) {
+    ACCRUE_CHECK(!__builtin_mul_overflow(steps_, b, &global),
+                 ValueError,
+                 "prepare",
+                 "steps * batch size must fit in 63 bits, got ",
+                 steps_,
+                 " * ",
+                 b);
+  }
+  ACCRUE_CHECK(
+      is_compat() || options_.global_batch_size == 0 || steps_ == 1 || steps_ * b == global,
+      ValueError,
+      "prepare",
+      "global_batch_size must equal gradient_accumulation_steps * batch_size, got ",
+      global,
+      " and ",
+      steps_,
+      " * ",
+      b,
+      "; give one of the two options");
+  return data::WindowPlan({.num_samples = loader.dataset().size(),
+                           .global_batch_size = global,
+                           .micro_batch_size = b,
+                           .lanes = options_.lanes,
+                           .dealing = options_.dealing,
+                           .drop_last = loader.options().drop_last});
+}
+
+void Accelerator::leave(LoaderPass* pass) {
+  std::erase(passes_, pass);
+  if (pass_ == pass) pass_ = nullptr;
+}
+
+// ---- micro-batches ----
+
+bool Accelerator::next_sync(const LoaderPass* pass) {
+  if (!is_compat() && pass) return pass->step.ends_window;
+  if (sync_with_dataloader_ && pass && pass->is_last()) {
+    counter_ = 0;
+    return true;
+  }
+  return ++counter_ % steps_ == 0;
+}
+
+AccumulateScope Accelerator::enter() {
+  LoaderPass* pass = top();
+  ACCRUE_CHECK(!in_scope_,
+               StateError,
+               "accumulate",
+               "scopes must not nest, got a second one; pass all models to one accumulate()");
+  if (options_.invariant) {
+    ACCRUE_CHECK(pass,
+                 StateError,
+                 "accumulate",
+                 "a prepared loader must be iterated, got none; loop over the loader that "
+                 "prepare() returned or use invariant = false");
+    ACCRUE_CHECK(!pass->entered,
+                 StateError,
+                 "accumulate",
+                 "a micro-batch can be accumulated once, got a second scope for it; add the losses "
+                 "in one scope");
+    micro_batch_ = std::make_unique<MicroBatch>(
+        pass->window, pass->step.positions.begin, pass->step.positions.end);
+    pass->entered = true;
+  }
+  in_scope_ = true;
+  pass_ = pass;
+  sync_gradients_ = next_sync(pass);
+  window_finished_ = false;
+  return AccumulateScope(*this);
+}
+
+void Accelerator::exit() noexcept {
+  micro_batch_.reset();
+  in_scope_ = false;
+}
+
+AccumulateScope::~AccumulateScope() { accelerator_->exit(); }
+
+// ---- backward ----
+
+void Accelerator::backward(const Loss& loss) {
+  if (options_.invariant) {
+    ACCRUE_CHECK(micro_batch_,
+                 StateError,
+                 "backward",
+                 "a scope must be open, got none; call accumulate(model) first");
+    backward_rows(loss, *pass_);
+    if (sync_gradients_) finish_window();
+    return;
+  }
+  if (is_compat()) return backward(loss.sum() / loss.weight().value());
+  loss.sum().backward();
+  plain_weight_.add(loss.weight());
+  plain_sum_ += loss.mean() * loss.weight().value();
+  if (sync_gradients_) finish_window();
+}
+
+void Accelerator::backward(const Variable& loss) {
+  ACCRUE_CHECK(!options_.invariant,
+               StateError,
+               "backward",
+               "a Loss must be given, which carries row losses and their weight, got a Variable; "
+               "use Loss::from_rows or invariant = false");
+  (loss / static_cast<double>(steps_)).backward();
+}
+
+void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
+  MicroBatch& batch = *micro_batch_;
+  ACCRUE_CHECK(!pass.window.is_poisoned(),
+               StateError,
+               "backward",
+               "a backward pass of this window threw, so its sums are incomplete; call "
+               "optimizer.zero_grad() first");
+  const Variable& rows = loss.rows();
+  const std::int64_t rows_each = rows_per_sample(rows.value(), 0, "backward", "the loss");
+  ACCRUE_CHECK(rows.numel() == batch.size() * rows_each,
+               StateError,
+               "backward",
+               "the loss must have rows for the ",
+               batch.size(),
+               " samples of the micro-batch, got ",
+               rows.numel(),
+               " rows of ",
+               rows_each,
+               " per sample");
+  batch.claim_backward();
+  LossWeight weight = pass.weight;
+  weight.add(loss.weight());
+  try {
+    if (rows.requires_grad()) {
+      Engine({}).run(rows, Tensor::ones({1}, rows.dtype()).expand(rows.shape()));
+    }
+    pass.loss.add(batch, rows.value(), rows_each);
+  } catch (...) {
+    pass.window.poison();
+    throw;
+  }
+  pass.weight = std::move(weight);
+}
+
+void Accelerator::finish_window() {
+  if (std::exchange(window_finished_, true) || is_compat()) return;
+  if (options_.invariant && !pass_) return;
+  const double weight =
+      options_.invariant ? pass_->weight.value() : std::exchange(plain_weight_, {}).value();
+  const double sum = options_.invariant ? pass_->loss.finish() : std::exchange(plain_sum_, 0.0);
+  skipped_ = weight == 0;
+  num_skipped_ += skipped_;
+  window_loss_ = static_cast<float>(sum) / static_cast<float>(weight);
+  if (options_.invariant && skipped_) {
+    pass_->window.drop();
+  } else if (options_.invariant) {
+    pass_->window.finish(static_cast<float>(weight));
+  } else if (!skipped_) {
+    divide_gradients(weight);
+  }
+}
+
+void Accelerator::divide_gradients(double weight) {
+  for (optim::Optimizer* optimizer : optimizers_) {
+    for (Variable& parameter : optimizer->parameters()) {
+      Tensor grad = parameter.grad();
+      if (!grad.defined()) continue;
+      kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
+    }
+  }
+}
+
+bool Accelerator::should_step() {
+  if (!sync_gradients_) return false;
+  finish_window();
+  return !skipped_;
+}
+
+void Accelerator::recover() {
+  if (!pass_ || !pass_->window.is_poisoned()) return;
+  pass_->window.begin(pass_->window.span());
+  pass_->weight = LossWeight();
+  pass_->loss = WindowSum();
+}
+
+// ---- at window ends ----
+
+double Accelerator::clip_grad_norm(std::span<const Variable> parameters,
+                                   double max_norm,
+                                   double norm_type) {
+  return should_step() ? optim::clip_grad_norm(parameters, max_norm, norm_type) : 0.0;
+}
+
+void Accelerator::clip_grad_value(std::span<const Variable> parameters, double value) {
+  if (should_step()) optim::clip_grad_value(parameters, value);
+}
+
+void PreparedOptimizer::step() {
+  if (accelerator_->should_step()) optimizer_->step();
+}
+
+void PreparedOptimizer::zero_grad() {
+  accelerator_->recover();
+  if (accelerator_->sync_gradients_) optimizer_->zero_grad();
+}
+
+bool PreparedOptimizer::step_was_skipped() const {
+  return accelerator_->optimizer_step_was_skipped();
+}
+
+void PreparedScheduler::step() {
+  if (!accelerator_->options_.step_scheduler_with_optimizer || accelerator_->should_step()) {
+    scheduler_->step();
+  }
+}
+
+}  // namespace accrue::train

@@ -1,0 +1,139 @@
+// Accelerator: the trainer's front. It decides when gradients are complete and how they are
+// divided.
+#pragma once
+
+#include "accrue/nn/module.h"
+#include "accrue/optim/clip.h"
+#include "accrue/optim/optimizer.h"
+#include "accrue/optim/schedule.h"
+#include "accrue/train/loader.h"
+#include "accrue/train/options.h"
+#include "accrue/train/prepared.h"
+
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace accrue::train {
+
+/// Trains with gradient accumulation on one process.
+///
+/// By default the same global batch gives the same bits however it is split into micro-batches:
+/// backward() adds row by row into lanes, and the window is divided once by its weight. With
+/// `invariant = false` gradients are plain chains in call order, and any operation is allowed.
+///
+/// Threads: belongs to one thread. Lifetime: prepared objects borrow it and what they wrap.
+class Accelerator {
+ public:
+  /// Errors: ValueError for options outside their domain or that contradict each other.
+  explicit Accelerator(AcceleratorOptions options = {});
+  Accelerator(const Accelerator&) = delete;
+  Accelerator& operator=(const Accelerator&) = delete;
+
+  /// Prepares models, optimizers, loaders and schedulers and returns them in the order given: a
+  /// model as it is, the others wrapped. One object comes back bare. Errors: ValueError of the
+  /// window plan of a loader.
+  template <class First, class... Rest>
+  decltype(auto) prepare(First& first, Rest&... rest) {
+    if constexpr (sizeof...(Rest) == 0) {
+      return prepare_one(first);
+    } else {
+      return std::tuple<decltype(prepare_one(first)), decltype(prepare_one(rest))...>(
+          prepare_one(first), prepare_one(rest)...);
+    }
+  }
+
+  /// Opens the micro-batch of the loader that is iterated now, until the scope ends. All models of
+  /// the step go into one call. Errors: StateError when no prepared loader is iterated (invariant
+  /// mode), a scope is open, or the micro-batch was used before.
+  template <class... Models>
+  [[nodiscard]] AccumulateScope accumulate(const Models&...) {
+    return enter();
+  }
+
+  /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards.
+  /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped); an
+  /// exception of an operation passes through and poisons the window until zero_grad().
+  void backward(const Loss& loss);
+  /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false.
+  void backward(const Variable& loss);
+
+  /// True in the micro-batch that ends a window.
+  bool sync_gradients() const { return sync_gradients_; }
+  std::int64_t gradient_accumulation_steps() const { return steps_; }
+  const AcceleratorOptions& options() const { return options_; }
+  /// True when the last window had weight 0, so that optimizers and schedulers did not step.
+  bool optimizer_step_was_skipped() const { return skipped_; }
+  std::int64_t num_skipped_windows() const { return num_skipped_; }
+  /// The mean loss of the last finished window, reduced like a gradient; NaN before the first and
+  /// for weight 0. Complete where sync_gradients() is true. With invariant = false the sum is a
+  /// plain chain over micro-batches.
+  double window_loss() const { return window_loss_; }
+
+  /// optim::clip_grad_norm at window ends; elsewhere it does nothing and returns 0.
+  double clip_grad_norm(std::span<const Variable> parameters,
+                        double max_norm,
+                        double norm_type = 2.0);
+  /// optim::clip_grad_value at window ends; elsewhere it does nothing.
+  void clip_grad_value(std::span<const Variable> parameters, double value);
+
+ private:
+  friend class AccumulateScope;
+  friend class Loader;
+  friend class Loader::Iterator;
+  friend class PreparedOptimizer;
+  friend class PreparedScheduler;
+
+  template <std::derived_from<nn::Module> Model>
+  Model& prepare_one(Model& model) {
+    return model;
+  }
+  PreparedOptimizer prepare_one(optim::Optimizer& optimizer) {
+    optimizers_.push_back(&optimizer);
+    return PreparedOptimizer(*this, optimizer);
+  }
+  Loader prepare_one(data::DataLoader& loader) {
+    plan_for(loader);
+    return Loader(*this, loader);
+  }
+  PreparedScheduler prepare_one(optim::LRScheduler& scheduler) {
+    return PreparedScheduler(*this, scheduler);
+  }
+
+  data::WindowPlan plan_for(const data::DataLoader& loader) const;
+  bool is_compat() const { return options_.compat.upstream_accumulation; }
+  LoaderPass* top() const { return passes_.empty() ? nullptr : passes_.back(); }
+  void leave(LoaderPass* pass);
+
+  AccumulateScope enter();
+  void exit() noexcept;
+  bool next_sync(const LoaderPass* pass);
+  /// Completes gradients if the window ended and they are not complete yet.
+  void finish_window();
+  /// What optimizer.step() asks: a window ended, with a weight.
+  bool should_step();
+  /// Drops what a failed backward pass left.
+  void recover();
+  void backward_rows(const Loss& loss, LoaderPass& pass);
+  void divide_gradients(double weight);
+
+  AcceleratorOptions options_;
+  std::int64_t steps_;
+  bool sync_with_dataloader_;
+  std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
+  std::vector<optim::Optimizer*> optimizers_;
+  std::unique_ptr<MicroBatch> micro_batch_;
+  LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated
+  std::int64_t counter_ = 0;    ///< upstream's step counter
+  bool in_scope_ = false;
+  bool sync_gradients_ = true;
+  bool window_finished_ = true;
+  bool skipped_ = false;
+  std::int64_t num_skipped_ = 0;
+  double window_loss_;
+  LossWeight plain_weight_;  ///< with invariant = false: of the losses since the last step
+  double plain_sum_ = 0;
+};
+
+}  // namespace accrue::train

@@ -1,0 +1,66 @@
+#include "accrue/train/loader.h"
+
+#include "accrue/train/accelerator.h"
+
+#include <span>
+
+namespace accrue::train {
+
+data::WindowPlan Loader::plan() const { return accelerator_->plan_for(*loader_); }
+
+Loader::Iterator Loader::begin() const {
+  auto pass = std::make_unique<LoaderPass>(plan());
+  pass->loader = loader_;
+  pass->order = loader_->order(loader_->epoch());
+  return Iterator(*accelerator_, std::move(pass));
+}
+
+Loader::Iterator::Iterator(Accelerator& accelerator, std::unique_ptr<LoaderPass> pass)
+    : accelerator_(&accelerator), pass_(std::move(pass)) {
+  accelerator_->passes_.push_back(pass_.get());
+  try {
+    advance();
+  } catch (...) {
+    accelerator_->leave(pass_.get());
+    throw;
+  }
+}
+
+Loader::Iterator::~Iterator() {
+  if (pass_) accelerator_->leave(pass_.get());
+}
+
+Loader::Iterator& Loader::Iterator::operator++() {
+  advance();
+  return *this;
+}
+
+void Loader::Iterator::advance() {
+  LoaderPass& pass = *pass_;
+  if (pass.index + 1 >= pass.plan.steps_in_epoch(0)) {
+    if (!at_end()) {
+      ++pass.index;
+      pass.loader->set_epoch(pass.loader->epoch() + 1);
+      accelerator_->leave(&pass);
+    }
+    return;
+  }
+  const data::MicroStep step = pass.plan.step(0, pass.index + 1);
+  const data::Range window = pass.plan.window(step.window);
+  const std::span<const std::int64_t> order(pass.order);
+  pass.batch =
+      pass.loader->load(order.subspan(static_cast<std::size_t>(window.begin + step.positions.begin),
+                                      static_cast<std::size_t>(step.positions.size())));
+  const bool new_window = pass.index < 0 || step.window != pass.step.window;
+  ++pass.index;
+  pass.step = step;
+  pass.entered = false;
+  if (new_window) {
+    const Lanes lanes = pass.plan.lanes();
+    pass.window.begin({lanes, window.size(), 0, lanes.count});
+    pass.weight = LossWeight();
+    pass.loss = WindowSum();
+  }
+}
+
+}  // namespace accrue::train

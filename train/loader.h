@@ -1,0 +1,79 @@
+// Loader: a prepared DataLoader, whose passes walk the window plan.
+#pragma once
+
+#include "accrue/autograd/loss.h"
+#include "accrue/autograd/window_sum.h"
+#include "accrue/data/data_loader.h"
+#include "accrue/data/window_plan.h"
+
+#include <iterator>
+#include <memory>
+
+namespace accrue::train {
+
+class Accelerator;
+
+/// One pass over a prepared loader: where it stands, and the window that is open there.
+struct LoaderPass {
+  data::DataLoader* loader = nullptr;
+  data::WindowPlan plan;
+  std::vector<std::int64_t> order;  ///< of the epoch
+  std::int64_t index = -1;          ///< micro-step of the epoch
+  data::MicroStep step;
+  data::Batch batch;
+  bool entered = false;  ///< accumulate() was called for this micro-step
+
+  Window window;
+  LossWeight weight;
+  WindowSum loss;
+
+  explicit LoaderPass(const data::WindowPlan& window_plan) : plan(window_plan) {}
+  bool is_last() const { return index + 1 == plan.steps_in_epoch(0); }
+};
+
+/// A prepared loader. `for (auto& batch : loader)` walks one epoch in micro-batches of at most the
+/// loader's batch size, cut at window ends. A pass that is left early (break, exception) drops its
+/// open window and starts the same epoch again next time.
+/// Lifetime: borrows the accelerator and the loader.
+class Loader {
+ public:
+  class Iterator;
+
+  Loader(Accelerator& accelerator, data::DataLoader& loader)
+      : accelerator_(&accelerator), loader_(&loader) {}
+
+  /// Errors: ValueError of WindowPlan.
+  Iterator begin() const;
+  std::default_sentinel_t end() const { return {}; }
+  /// Micro-batches of one epoch.
+  std::int64_t size() const { return plan().steps_in_epoch(0); }
+  data::WindowPlan plan() const;
+  data::DataLoader& loader() const { return *loader_; }
+
+ private:
+  Accelerator* accelerator_;
+  data::DataLoader* loader_;
+};
+
+/// The place of one pass, which it owns; for range-based loops.
+class Loader::Iterator {
+ public:
+  Iterator(Accelerator& accelerator, std::unique_ptr<LoaderPass> pass);
+  Iterator(Iterator&&) noexcept = default;
+  Iterator& operator=(Iterator&&) = delete;
+  ~Iterator();
+
+  const data::Batch& operator*() const { return pass_->batch; }
+  const data::Batch* operator->() const { return &pass_->batch; }
+  Iterator& operator++();
+  friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end(); }
+
+ private:
+  bool at_end() const { return pass_->index >= pass_->plan.steps_in_epoch(0); }
+  void advance();
+
+  Accelerator* accelerator_;
+  std::unique_ptr<LoaderPass> pass_;
+};
+
+}  // namespace accrue::train

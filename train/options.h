@@ -1,0 +1,39 @@
+// Options of the trainer: how often to step, how to keep the bits, what upstream did otherwise.
+#pragma once
+
+#include "accrue/data/window_plan.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace accrue::train {
+
+/// Accelerate's GradientAccumulationPlugin. `adjust_scheduler` does not exist here: schedules count
+/// optimizer steps.
+struct GradientAccumulationPlugin {
+  std::int64_t num_steps = 1;        ///< micro-batches per optimizer step
+  bool sync_with_dataloader = true;  ///< false: windows go on over epochs (compat only)
+};
+
+/// Upstream's choices where they differ from ours. Default: none of them.
+struct Compat {
+  /// Every loss is divided by the configured number of steps, also in a short last window, and a
+  /// counter decides when to synchronise.
+  bool upstream_accumulation = false;
+
+  /// All of Accelerate's choices. Implies AcceleratorOptions::invariant = false.
+  static Compat accelerate() { return {.upstream_accumulation = true}; }
+};
+
+struct AcceleratorOptions {
+  std::int64_t gradient_accumulation_steps = 1;  ///< A, micro-batches per optimizer step
+  std::int64_t global_batch_size = 0;  ///< B, samples per optimizer step; 0: A * loader batch size
+  int lanes = 8;  ///< L, leaves of the reduction tree; part of a run's identity
+  data::Dealing dealing = data::Dealing::contiguous;
+  bool invariant = true;  ///< keep the bits independent of the split; false: any op, plain chains
+  std::optional<GradientAccumulationPlugin> gradient_accumulation_plugin;
+  Compat compat;
+  bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts
+};
+
+}  // namespace accrue::train

@@ -1,0 +1,55 @@
+// What prepare() and accumulate() return: wrappers that act only when a window has ended.
+#pragma once
+
+#include "accrue/optim/optimizer.h"
+#include "accrue/optim/schedule.h"
+
+namespace accrue::train {
+
+class Accelerator;
+
+/// The open micro-batch; closes it at the end of the C++ scope.
+class AccumulateScope {
+ public:
+  explicit AccumulateScope(Accelerator& accelerator) : accelerator_(&accelerator) {}
+  AccumulateScope(const AccumulateScope&) = delete;
+  AccumulateScope& operator=(const AccumulateScope&) = delete;
+  ~AccumulateScope();
+
+ private:
+  Accelerator* accelerator_;
+};
+
+/// An optimizer whose step() and zero_grad() act at window ends only.
+class PreparedOptimizer {
+ public:
+  PreparedOptimizer(Accelerator& accelerator, optim::Optimizer& optimizer)
+      : accelerator_(&accelerator), optimizer_(&optimizer) {}
+
+  /// Steps if the window ended and had a weight. Errors: of the optimizer.
+  void step();
+  /// Drops gradients if the window ended, and always what a failed backward pass left.
+  void zero_grad();
+  bool step_was_skipped() const;
+  optim::Optimizer& optimizer() const { return *optimizer_; }
+
+ private:
+  Accelerator* accelerator_;
+  optim::Optimizer* optimizer_;
+};
+
+/// A schedule that advances once per optimizer step.
+class PreparedScheduler {
+ public:
+  PreparedScheduler(Accelerator& accelerator, optim::LRScheduler& scheduler)
+      : accelerator_(&accelerator), scheduler_(&scheduler) {}
+
+  void step();
+  optim::LRScheduler& scheduler() const { return *scheduler_; }
+
+ private:
+  Accelerator* accelerator_;
+  optim::LRScheduler* scheduler_;
+};
+
+}  // namespace accrue::train

@@ -1,0 +1,4 @@
+// The trainer: what joins models, optimizers, schedules and loaders.
+#pragma once
+
+#include "accrue/train/accelerator.h"
