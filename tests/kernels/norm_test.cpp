@@ -2,10 +2,10 @@
 #include "accrue/kernels/norm.h"
 
 #include "accrue/core/bits.h"
-#include "accrue/core/sum_order.h"
 #include "accrue/tests/support/cpu_paths.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/layouts.h"
+#include "accrue/tests/support/sum_reference.h"
 
 #include <cmath>
 
@@ -17,29 +17,11 @@ namespace {
 
 const Shape kShapes[] = {{}, {0}, {1}, {31}, {33}, {1024}, {1025}, {3, 0}, {20, 100}, {100, 1501}};
 
-// Contract 11 without the library's code: 1,024-element blocks of 32 partials, folded by halves,
-// blocks combined pairwise.
 template <class T>
 double square_sum(const std::vector<T>& x) {
-  std::vector<double> nodes;
-  for (std::size_t begin = 0; begin < x.size(); begin += 1024) {
-    double partial[32] = {};
-    for (std::size_t j = begin; j < std::min(x.size(), begin + 1024); ++j) {
-      partial[(j - begin) % 32] += static_cast<double>(x[j]) * static_cast<double>(x[j]);
-    }
-    for (int width = 16; width > 0; width /= 2) {
-      for (int i = 0; i < width; ++i) partial[i] += partial[i + width];
-    }
-    nodes.push_back(partial[0] + 0.0);
-  }
-  while (nodes.size() > 1) {
-    std::vector<double> parents;
-    for (std::size_t i = 0; i < nodes.size(); i += 2) {
-      parents.push_back(i + 1 < nodes.size() ? nodes[i] + nodes[i + 1] : nodes[i]);
-    }
-    nodes = parents;
-  }
-  return nodes.empty() ? 0.0 : nodes[0];
+  std::vector<double> squares;
+  for (const T value : x) squares.push_back(static_cast<double>(value) * value);
+  return sum_by_contract(squares);
 }
 
 }  // namespace
