@@ -1,6 +1,7 @@
 // Typed errors and the check macro. The library reports every fault by throwing one of these types.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -35,20 +36,27 @@ struct OutOfMemoryError : Error {  ///< An allocation was refused; the process c
   using Error::Error;
 };
 
-/// Concatenates streamable values; used to build error messages.
+/// Concatenates streamable values, whatever the global locale; used to build error messages.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   return std::move(out).str();
+}
+
+/// Throws Type with the text of `parts`; kept out of line so that checks cost one branch.
+template <class Type, class... Parts>
+[[noreturn, gnu::noinline, gnu::cold]] void fail(const Parts&... parts) {
+  throw Type(text(parts...));
 }
 
 }  // namespace accrue
 
 /// Throws `Type("[operation] message")` unless `condition` holds. The message parts are evaluated
 /// only on failure: ACCRUE_CHECK(n >= 0, ShapeError, "zeros", "sizes must be >= 0, got ", n).
-#define ACCRUE_CHECK(condition, Type, operation, ...)                          \
-  do {                                                                         \
-    if (!(condition)) [[unlikely]]                                             \
-      throw ::accrue::Type(::accrue::text("[", operation, "] ", __VA_ARGS__)); \
+#define ACCRUE_CHECK(condition, Type, operation, ...)                    \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]]                                       \
+      ::accrue::fail<::accrue::Type>("[", operation, "] ", __VA_ARGS__); \
   } while (false)
