@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kMaxCachedBytes = std::int64_t{1} << 30;
-constexpr int kNumClasses = 8 * 48;
 
 struct FreeBlock {
   FreeBlock* next;
@@ -28,7 +27,7 @@ struct SizeClass {
   std::int64_t bytes;
 };
 
-SizeClass size_class(std::int64_t bytes) {
+constexpr SizeClass size_class(std::int64_t bytes) {
   const std::int64_t units = (bytes + kAlignment - 1) / kAlignment;
   if (units <= 8) return {static_cast<int>(units), units * kAlignment};
   const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(units - 1))) - 4;
@@ -36,9 +35,13 @@ SizeClass size_class(std::int64_t bytes) {
   return {static_cast<int>(rounded) + 8 * shift, (rounded << shift) * kAlignment};
 }
 
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 48;  // no address space holds more
+constexpr int kNumClasses = size_class(kMaxBytes).index + 1;
+
 class CachingAllocator {
  public:
   void* allocate(std::int64_t bytes) {
+    if (bytes > kMaxBytes) refuse(bytes);
     const SizeClass size = size_class(bytes);
     {
       const std::scoped_lock lock(mutex_);
@@ -54,12 +57,7 @@ class CachingAllocator {
       release();
       pointer = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size.bytes));
     }
-    ACCRUE_CHECK(pointer,
-                 OutOfMemoryError,
-                 "allocate",
-                 "the system must provide ",
-                 bytes,
-                 " bytes, got none; use smaller tensors or a smaller micro-batch");
+    if (!pointer) refuse(bytes);
     const std::scoped_lock lock(mutex_);
     count(bytes);
     return pointer;
@@ -98,6 +96,12 @@ class CachingAllocator {
   }
 
  private:
+  [[noreturn]] static void refuse(std::int64_t bytes) {
+    fail<OutOfMemoryError>("[allocate] the system must provide ",
+                           bytes,
+                           " bytes, got none; use smaller tensors or a smaller micro-batch");
+  }
+
   static std::size_t bin(SizeClass size) { return static_cast<std::size_t>(size.index); }
 
   void count(std::int64_t bytes) {

@@ -5,8 +5,8 @@
 
 namespace accrue {
 
-/// Bytes in use by tensors of this process, the peak of that number since the last reset, and
-/// bytes that are free but kept for reuse.
+/// Bytes in use by tensors of this process (each with a header of 64), the peak of that number
+/// since the last reset, and bytes that are free but kept for reuse.
 struct MemoryStats {
   std::int64_t allocated_bytes;
   std::int64_t peak_bytes;
@@ -14,7 +14,8 @@ struct MemoryStats {
 };
 
 /// Returns `bytes` (> 0) of uninitialised memory, aligned to 64. Thread-safe.
-/// Errors: OutOfMemoryError naming the number of bytes; nothing changes then.
+/// Errors: OutOfMemoryError naming the number of bytes; no block in use changes, the cache may be
+/// emptied.
 void* cpu_allocate(std::int64_t bytes);
 
 /// Gives memory back; `bytes` as given to cpu_allocate. Freed blocks are kept for reuse.

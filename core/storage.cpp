@@ -15,6 +15,11 @@ Ref<Storage> Storage::allocate(std::int64_t bytes, Device device) {
                "device must be cpu in this build, got ",
                device.str(),
                "; configure a build with CUDA");
+  ACCRUE_CHECK(bytes >= 0 && bytes <= INT64_MAX - kHeaderBytes,
+               ValueError,
+               "allocate",
+               "bytes must lie in [0, 2^63 - 65], got ",
+               bytes);
   void* block = cpu_allocate(bytes + kHeaderBytes);
   return Ref<Storage>(new (block) Storage(bytes, device));
 }
