@@ -57,7 +57,18 @@ void for_each_run(const Shape& shape, const std::array<Shape, N>& strides, Body&
   }
 }
 
-/// Copies one run of elements of `size` bytes from operand 1 (`in`) to operand 0 (`out`).
+/// Copies one run of elements of the size of Word.
+template <class Word>
+void copy_words(std::byte* out, const std::byte* in, const StridedRun<2>& run) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(Word));
+  const std::int64_t out_step = run.stride[0] * kSize, in_step = run.stride[1] * kSize;
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    std::memcpy(out + i * out_step, in + i * in_step, sizeof(Word));
+  }
+}
+
+/// Copies one run of elements of `size` bytes (1, 4 or 8) from operand 1 (`in`) to operand 0
+/// (`out`).
 inline void copy_run(std::byte* out,
                      const std::byte* in,
                      const StridedRun<2>& run,
@@ -66,12 +77,12 @@ inline void copy_run(std::byte* out,
   in += run.offset[1] * size;
   if (run.stride[0] == 1 && run.stride[1] == 1) {
     std::memcpy(out, in, static_cast<std::size_t>(run.count * size));
-    return;
-  }
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    std::memcpy(out + i * run.stride[0] * size,
-                in + i * run.stride[1] * size,
-                static_cast<std::size_t>(size));
+  } else if (size == 4) {
+    copy_words<std::uint32_t>(out, in, run);
+  } else if (size == 8) {
+    copy_words<std::uint64_t>(out, in, run);
+  } else {
+    copy_words<std::uint8_t>(out, in, run);
   }
 }
 
