@@ -6,6 +6,7 @@
 #include "accrue/core/shape.h"
 #include "accrue/core/storage.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -50,7 +51,10 @@ class Tensor {
   /// Tensor::of<float>({{1, 2}, {3, 4}}): rank 2. Errors: ShapeError for rows of unequal length.
   template <class T>
   static Tensor of(std::initializer_list<std::initializer_list<T>> rows) {
-    std::vector<T> values;
+    const auto num_rows = static_cast<std::int64_t>(rows.size());
+    const auto num_columns = static_cast<std::int64_t>(num_rows ? rows.begin()->size() : 0);
+    Tensor result = empty({num_rows, num_columns}, dtype_of<T>);
+    T* out = result.mutable_data<T>();
     for (const auto& row : rows) {
       ACCRUE_CHECK(row.size() == rows.begin()->size(),
                    ShapeError,
@@ -59,13 +63,9 @@ class Tensor {
                    rows.begin()->size(),
                    " and ",
                    row.size());
-      values.insert(values.end(), row.begin(), row.end());
+      out = std::copy(row.begin(), row.end(), out);
     }
-    const auto num_rows = static_cast<std::int64_t>(rows.size());
-    return from_bytes(values.data(),
-                      static_cast<std::int64_t>(values.size()),
-                      {num_rows, num_rows ? static_cast<std::int64_t>(rows.begin()->size()) : 0},
-                      dtype_of<T>);
+    return result;
   }
   /// A rank-0 tensor.
   template <class T>
@@ -80,14 +80,15 @@ class Tensor {
   const Shape& strides() const { return strides_; }
   int rank() const { return shape_.rank(); }
   std::int64_t numel() const { return numel_; }
-  std::int64_t size(int dim) const { return shape_[normalize_dim(dim, rank(), "size")]; }
+  /// Errors: IndexError, also for a scalar.
+  std::int64_t size(int dim) const;
   DType dtype() const { return dtype_; }
-  Device device() const { return storage_->device(); }
-  std::uint64_t version() const { return storage_->version(); }
+  Device device() const { return storage().device(); }
+  std::uint64_t version() const { return storage().version(); }
   bool is_contiguous() const;
-  bool shares_storage(const Tensor& other) const { return storage_ == other.storage_; }
+  bool shares_storage(const Tensor& other) const { return defined() && storage_ == other.storage_; }
   /// True when no other tensor holds a share of the storage.
-  bool owns_storage() const { return storage_->unique(); }
+  bool owns_storage() const { return storage().unique(); }
 
   /// Which dimension counts samples. Loaders set it, views keep, move or drop it, and results of
   /// kernels start without it.
@@ -164,12 +165,13 @@ class Tensor {
   /// *this if dense and row-major, else a dense copy.
   Tensor contiguous() const;
   Tensor clone() const;
-  /// Converts the element type: floating to integer truncates toward zero.
-  /// Errors: ValueError for NaN, infinities and values outside the target type.
+  /// Converts the element type: to integers truncates toward zero, to float32 rounds to nearest, to
+  /// bool is `!= 0`.
+  /// Errors: ValueError where an integer type does not hold the value (NaN, infinities, too large).
   Tensor to(DType dtype) const;
   /// Copies `source` (broadcast to this shape, same dtype) into this tensor.
-  /// Errors: ShapeError, DTypeError; StateError when elements of this share a location or source
-  /// and target overlap partly.
+  /// Errors: ShapeError, DTypeError; StateError when elements of this share a location, or when
+  /// source and target have elements in common but not all.
   void copy_from(const Tensor& source);
   void fill(double value);
 
@@ -177,13 +179,19 @@ class Tensor {
   static Tensor from_bytes(const void* data, std::int64_t count, const Shape& shape, DType dtype);
   const std::byte* raw(DType dtype) const;
   std::byte* mutable_raw(DType dtype);
+  const Storage& storage() const {
+    check_defined();
+    return *storage_;
+  }
   void check_defined() const;
   void check_writable(const char* operation) const;
   Tensor with_layout(const Shape& shape,
                      const Shape& strides,
                      std::int64_t offset,
                      SampleAxis axis) const;
-  bool overlaps_partly(const Tensor& other) const;
+  void copy_elements(const Tensor& from);
+  bool same_layout(const Tensor& other) const;
+  bool shares_elements(const Tensor& other) const;
 
   Ref<Storage> storage_;
   std::int64_t offset_ = 0;  // in elements

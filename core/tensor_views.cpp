@@ -11,6 +11,7 @@ Shape resolve(const Shape& shape, std::int64_t numel, const char* operation) {
   Shape result = shape;
   int unknown = -1;
   for (int d = 0; d < shape.rank(); ++d) {
+    ACCRUE_CHECK(shape[d] >= -1, ShapeError, operation, "sizes must be >= -1, got ", shape);
     if (shape[d] != -1) continue;
     ACCRUE_CHECK(unknown < 0, ShapeError, operation, "at most one size may be -1, got ", shape);
     unknown = d;
@@ -72,6 +73,41 @@ SampleAxis reshaped(SampleAxis axis, const Shape& from, const Shape& to) {
   const std::int64_t samples = from[0] / axis.rows;
   if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : SampleAxis{};
   return to[0] > 0 && to[0] % samples == 0 ? SampleAxis{0, to[0] / samples} : SampleAxis{};
+}
+
+/// The shape of `tensors` joined along dimension `d`.
+Shape joined_shape(std::span<const Tensor> tensors, int d) {
+  const Tensor& first = tensors.front();
+  Shape shape = first.shape();
+  shape[d] = 0;
+  for (const Tensor& tensor : tensors) {
+    Shape other = tensor.shape();
+    const bool same_rank = other.rank() == shape.rank();
+    if (same_rank) other[d] = shape[d];
+    ACCRUE_CHECK(same_rank && other == shape,
+                 ShapeError,
+                 "cat",
+                 "shapes must agree except in dimension ",
+                 d,
+                 ", got ",
+                 first.shape(),
+                 " and ",
+                 tensor.shape());
+    ACCRUE_CHECK(tensor.dtype() == first.dtype(),
+                 DTypeError,
+                 "cat",
+                 "dtypes must agree, got ",
+                 first.dtype(),
+                 " and ",
+                 tensor.dtype(),
+                 "; convert with to()");
+    ACCRUE_CHECK(!__builtin_add_overflow(shape[d], tensor.shape()[d], &shape[d]),
+                 ShapeError,
+                 "cat",
+                 "the joined size must fit in 63 bits, got more from shapes like ",
+                 tensor.shape());
+  }
+  return shape;
 }
 
 }  // namespace
@@ -164,7 +200,7 @@ Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t
   const std::int64_t length = std::max<std::int64_t>(clip(end) - first, 0);
   Tensor result = narrow(d, first, length);
   result.shape_[d] = length == 0 ? 0 : (length - 1) / step + 1;
-  result.strides_[d] *= step;
+  if (result.shape_[d] > 1) result.strides_[d] *= step;  // else the product might overflow
   if (d == sample_axis_.dim && step != 1) result.sample_axis_ = {};
   result.numel_ = checked_numel(result.shape_, "slice");
   return result;
@@ -239,6 +275,7 @@ Tensor Tensor::expand(const Shape& shape) const {
                  shape);
     strides[d] = !is_new && result[d] == size ? strides_[d - added] : 0;
   }
+  checked_numel(result, "expand");
   SampleAxis axis = sample_axis_;
   if (axis.known()) axis.dim += added;
   if (axis.known() && result[axis.dim] != shape_[sample_axis_.dim]) axis = {};
@@ -296,9 +333,9 @@ Tensor Tensor::squeeze(int dim) const {
 
 Tensor Tensor::flatten(int start, int end) const {
   check_defined();
-  if (rank() == 0) return reshape({1});
   const int first = normalize_dim(start, rank(), "flatten");
   const int last = normalize_dim(end, rank(), "flatten");
+  if (rank() == 0) return reshape({1});
   ACCRUE_CHECK(first <= last,
                ShapeError,
                "flatten",
@@ -315,39 +352,18 @@ Tensor Tensor::flatten(int start, int end) const {
 
 Tensor cat(std::span<const Tensor> tensors, int dim) {
   ACCRUE_CHECK(!tensors.empty(), ValueError, "cat", "at least one tensor must be given, got none");
-  const Tensor& first = tensors.front();
-  const int d = normalize_dim(dim, first.rank(), "cat");
-  Shape shape = first.shape();
-  ACCRUE_CHECK(first.rank() > 0, ShapeError, "cat", "tensors must have a dimension, got a scalar");
-  shape[d] = 0;
   for (const Tensor& tensor : tensors) {
-    Shape other = tensor.shape();
-    const bool same_rank = other.rank() == shape.rank();
-    if (same_rank) other[d] = shape[d];
-    ACCRUE_CHECK(same_rank && other == shape,
-                 ShapeError,
-                 "cat",
-                 "shapes must agree except in dimension ",
-                 d,
-                 ", got ",
-                 first.shape(),
-                 " and ",
-                 tensor.shape());
-    ACCRUE_CHECK(tensor.dtype() == first.dtype(),
-                 DTypeError,
-                 "cat",
-                 "dtypes must agree, got ",
-                 first.dtype(),
-                 " and ",
-                 tensor.dtype(),
-                 "; convert with to()");
-    shape[d] += tensor.shape()[d];
+    ACCRUE_CHECK(
+        tensor.defined(), StateError, "cat", "tensors must be defined, got one that is not");
   }
-  Tensor result = Tensor::empty(shape, first.dtype(), first.device());
+  const Tensor& first = tensors.front();
+  ACCRUE_CHECK(first.rank() > 0, ShapeError, "cat", "tensors must have a dimension, got a scalar");
+  const int d = normalize_dim(dim, first.rank(), "cat");
+  Tensor result = Tensor::empty(joined_shape(tensors, d), first.dtype(), first.device());
   std::int64_t start = 0;
   for (const Tensor& tensor : tensors) {
-    result.narrow(d, start, tensor.shape()[d]).copy_from(tensor);
-    start += tensor.shape()[d];
+    result.narrow(d, start, tensor.size(d)).copy_from(tensor);
+    start += tensor.size(d);
   }
   return result;
 }

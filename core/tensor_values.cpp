@@ -1,0 +1,224 @@
+// The elements of tensors: filling, converting, copying and comparing, in any layout.
+#include "accrue/core/bits.h"
+#include "accrue/core/strided.h"
+#include "accrue/core/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace accrue {
+namespace {
+
+/// True when `value`, truncated toward zero, is a value of the integer type To.
+template <class To, class From>
+bool fits(From value) {
+  constexpr auto kLow = std::numeric_limits<To>::min();
+  constexpr auto kHigh = std::numeric_limits<To>::max();
+  if constexpr (std::is_floating_point_v<From>) {
+    // kHigh + 1 is a power of two, hence exact in From. NaN fails both comparisons.
+    const From above = std::ldexp(From{1}, std::numeric_limits<To>::digits);
+    const From whole = std::trunc(value);
+    return whole >= static_cast<From>(kLow) && whole < above;
+  } else {
+    const auto wide = static_cast<std::int64_t>(value);
+    return wide >= static_cast<std::int64_t>(kLow) && wide <= static_cast<std::int64_t>(kHigh);
+  }
+}
+
+/// Floating targets round to nearest, bool is `value != 0`, integers are checked.
+template <class To, class From>
+To convert(From value, const char* operation) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From{};
+  } else if constexpr (std::is_floating_point_v<To>) {
+    return static_cast<To>(value);
+  } else {
+    ACCRUE_CHECK(fits<To>(value),
+                 ValueError,
+                 operation,
+                 "values must fit ",
+                 dtype_of<To>,
+                 ", got ",
+                 value,
+                 "; clamp or mask first");
+    return static_cast<To>(value);
+  }
+}
+
+/// Calls visit(offset) for the elements of a layout in row-major order.
+template <class Visit>
+void for_each_offset(const Shape& shape, const Shape& strides, Visit visit) {
+  for_each_run<1>(shape, {strides}, [&](const StridedRun<1>& run) {
+    for (std::int64_t i = 0; i < run.count; ++i) visit(run.offset[0] + i * run.stride[0]);
+  });
+}
+
+}  // namespace
+
+// ---- filling ----
+
+Tensor Tensor::ones(const Shape& shape, DType dtype) { return full(shape, 1.0, dtype); }
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  Tensor result = empty(shape, dtype);
+  result.fill(value);
+  return result;
+}
+
+Tensor Tensor::arange(std::int64_t count, DType dtype) {
+  ACCRUE_CHECK(count >= 0, ValueError, "arange", "count must be >= 0, got ", count);
+  Tensor result = empty({count}, dtype);
+  visit_dtype(dtype, [&]<class T>(T) {
+    T* out = result.mutable_data<T>();
+    for (std::int64_t i = 0; i < count; ++i) out[i] = convert<T>(i, "arange");
+  });
+  return result;
+}
+
+void Tensor::fill(double value) {
+  check_defined();
+  check_writable("fill");
+  visit_dtype(dtype_, [&]<class T>(T) {
+    const T element = convert<T>(value, "fill");
+    T* out = mutable_data<T>();
+    for_each_offset(shape_, strides_, [&](std::int64_t offset) { out[offset] = element; });
+  });
+}
+
+// ---- converting and copying ----
+
+Tensor Tensor::to(DType dtype) const {
+  check_defined();
+  if (dtype == dtype_) return *this;
+  Tensor result = empty(shape_, dtype, device());
+  result.sample_axis_ = sample_axis_;
+  visit_dtype(dtype_, [&]<class From>(From) {
+    visit_dtype(dtype, [&]<class To>(To) {
+      const From* in = data<From>();
+      To* out = result.mutable_data<To>();
+      for_each_offset(
+          shape_, strides_, [&](std::int64_t offset) { *out++ = convert<To>(in[offset], "to"); });
+    });
+  });
+  return result;
+}
+
+Tensor Tensor::contiguous() const {
+  check_defined();
+  return is_contiguous() ? *this : clone();
+}
+
+Tensor Tensor::clone() const {
+  check_defined();
+  Tensor result = empty(shape_, dtype_, device());
+  result.copy_elements(*this);
+  result.sample_axis_ = sample_axis_;
+  return result;
+}
+
+void Tensor::copy_elements(const Tensor& from) {
+  const std::int64_t size = size_of(dtype_);
+  std::byte* out = storage_->data() + offset_ * size;
+  const std::byte* in = from.storage_->data() + from.offset_ * size;
+  if (is_contiguous() && from.is_contiguous()) {
+    std::memcpy(out, in, static_cast<std::size_t>(numel_ * size));
+    return;
+  }
+  for_each_run<2>(shape_, {strides_, from.strides_}, [&](const StridedRun<2>& run) {
+    copy_run(out, in, run, size);
+  });
+}
+
+bool Tensor::same_layout(const Tensor& other) const {
+  bool same = offset_ == other.offset_ && shape_ == other.shape_;
+  for (int d = 0; d < rank() && same; ++d)
+    same = shape_[d] == 1 || strides_[d] == other.strides_[d];
+  return same;
+}
+
+bool Tensor::shares_elements(const Tensor& other) const {
+  const auto last = [](const Tensor& t) {
+    std::int64_t end = t.offset_;
+    for (int d = 0; d < t.rank(); ++d) end += (t.shape_[d] - 1) * t.strides_[d];
+    return end;
+  };
+  const std::int64_t low = std::max(offset_, other.offset_);
+  const std::int64_t high = std::min(last(*this), last(other));
+  if (low > high) return false;
+  if (is_contiguous() && other.is_contiguous()) return true;
+  // Interleaved views, such as two columns of a matrix: mark what one touches, look up the other.
+  std::vector<bool> touched(static_cast<std::size_t>(high - low + 1));
+  const auto for_each_inside = [&](const Tensor& t, auto visit) {
+    for_each_offset(t.shape_, t.strides_, [&](std::int64_t offset) {
+      const std::int64_t position = t.offset_ + offset - low;
+      if (position >= 0 && position <= high - low) visit(static_cast<std::size_t>(position));
+    });
+  };
+  bool shared = false;
+  for_each_inside(*this, [&](std::size_t i) { touched[i] = true; });
+  for_each_inside(other, [&](std::size_t i) { shared = shared || touched[i]; });
+  return shared;
+}
+
+void Tensor::copy_from(const Tensor& source) {
+  check_defined();
+  source.check_defined();
+  ACCRUE_CHECK(source.dtype_ == dtype_,
+               DTypeError,
+               "copy_from",
+               "dtypes must agree, got ",
+               dtype_,
+               " from ",
+               source.dtype_,
+               "; convert with to()");
+  check_writable("copy_from");
+  const bool same_shape = source.shape_ == shape_;
+  ACCRUE_CHECK(same_shape || broadcast_shapes(source.shape_, shape_, "copy_from") == shape_,
+               ShapeError,
+               "copy_from",
+               "the source must expand to ",
+               shape_,
+               ", got ",
+               source.shape_);
+  const Tensor from = same_shape ? source : source.expand(shape_);
+  if (numel_ > 0 && storage_ == from.storage_) {
+    if (same_layout(from)) return;
+    ACCRUE_CHECK(!shares_elements(from),
+                 StateError,
+                 "copy_from",
+                 "source and target must not overlap partly, got two views of one storage with "
+                 "shapes ",
+                 shape_,
+                 " and ",
+                 source.shape_,
+                 "; clone() the source first");
+  }
+  storage_->bump_version();
+  copy_elements(from);
+}
+
+// ---- comparing ----
+
+bool equal_bits(const Tensor& a, const Tensor& b) {
+  ACCRUE_CHECK(a.defined() && b.defined(),
+               StateError,
+               "equal_bits",
+               "both tensors must be defined, got a default-constructed or moved-from one");
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  bool equal = true;
+  visit_dtype(a.dtype(), [&]<class T>(T) {
+    const T* x = a.data<T>();
+    const T* y = b.data<T>();
+    for_each_run<2>(a.shape(), {a.strides(), b.strides()}, [&](const StridedRun<2>& run) {
+      for (std::int64_t i = 0; i < run.count && equal; ++i) {
+        equal = canonical_bits(x[run.offset[0] + i * run.stride[0]]) ==
+                canonical_bits(y[run.offset[1] + i * run.stride[1]]);
+      }
+    });
+  });
+  return equal;
+}
+
+}  // namespace accrue
