@@ -12,7 +12,8 @@ set(ACCRUE_MAY_USE_train core kernels autograd nn optim data)
 # Headers with a point or slash in their name that are not ours, and the only places for each. None
 # is included by a public header.
 set(ACCRUE_HOMES_immintrin kernels/cpu/)
-foreach(posix IN ITEMS pthread sched sys unistd)
+set(ACCRUE_HOMES_cxxabi nn/)
+foreach(posix IN ITEMS fcntl pthread sched sys unistd)
   set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ tests/ bench/)
 endforeach()
 set(ACCRUE_HOMES_Random123 core/)
