@@ -44,8 +44,8 @@ std::string legal_choices(const WindowPlanOptions& o) {
       choices += text(num_sizes++ ? " or " : ", micro_batch_size ", b);
     }
   }
-  int count = static_cast<int>(std::bit_ceil(static_cast<unsigned>(o.world_size)));
-  for (; count <= kMaxLanes; count *= 2) {
+  // Doubling L keeps all borders of lanes, so fewer lanes cannot help.
+  for (int count = 2 * o.lanes; count <= kMaxLanes; count *= 2) {
     const Lanes other{o.global_batch_size, count};
     if (first_cut_lane(other, o.micro_batch_size, longest) >= 0) continue;
     return choices + text(", lanes ", count);
@@ -283,10 +283,9 @@ MicroStep WindowPlan::step(int rank, std::int64_t index) const {
                rank,
                ", got ",
                index);
-  const std::int64_t num_full = options_.num_samples / options_.global_batch_size;
+  // A short window has no more steps than a full one.
   const std::int64_t per_window = count_steps(rank, options_.global_batch_size);
-  const std::int64_t window = std::min(index / per_window, num_full);
-  return step_at(rank, window, index - window * per_window);
+  return step_at(rank, index / per_window, index % per_window);
 }
 
 }  // namespace accrue::data
