@@ -101,6 +101,16 @@ TEST_CASE("data.data_loader: an empty batch has the shapes, dtypes and axis of a
   CHECK(batch.inputs.sample_axis() == SampleAxis{0, 1});
 }
 
+TEST_CASE("data.data_loader: an empty batch is empty where its sample axis lies") {
+  const auto time_first = [](std::span<const Sample> samples) {
+    std::vector<Tensor> sequences;
+    for (const Sample& sample : samples) sequences.push_back(sample.fields[0]);
+    return std::vector<Tensor>{data::pad_sequence(sequences, 0, false)};
+  };
+  const DataLoader loader(counting(3), {.collate = time_first});
+  CHECK(loader.load({}).inputs.shape() == Shape{2, 0});
+}
+
 TEST_CASE("data.data_loader: a collate of the user's choice makes the batches") {
   struct Words : data::Dataset {
     std::int64_t size() const override { return 4; }
