@@ -31,7 +31,8 @@ int first_cut_lane(const Lanes& lanes, std::int64_t b, std::int64_t window_size)
   return -1;
 }
 
-/// Values that make round robin legal, each by changing one option, for an error message.
+/// Values that make an illegal round robin legal, each by changing one option, for its error
+/// message. A lane that is cut has two positions, so B > L and no lane is empty.
 std::string legal_choices(const WindowPlanOptions& o) {
   const std::int64_t longest = longest_window(o);
   const Lanes lanes{o.global_batch_size, o.lanes};
@@ -39,10 +40,8 @@ std::string legal_choices(const WindowPlanOptions& o) {
   int num_sizes = 0;
   for (int lane = 1; lane < o.lanes && num_sizes < 4; ++lane) {
     const std::int64_t b = lanes.begin(lane);
-    const bool is_candidate = b > lanes.begin(lane - 1) && b < longest;
-    if (is_candidate && first_cut_lane(lanes, b, longest) < 0) {
-      choices += text(num_sizes++ ? " or " : ", micro_batch_size ", b);
-    }
+    if (b >= longest || first_cut_lane(lanes, b, longest) >= 0) continue;
+    choices += text(num_sizes++ ? " or " : ", micro_batch_size ", b);
   }
   // Doubling L keeps all borders of lanes, so fewer lanes cannot help.
   for (int count = 2 * o.lanes; count <= kMaxLanes; count *= 2) {

@@ -351,6 +351,15 @@ TEST_CASE("data.window_plan: round robin that cuts a lane names the lane and the
   CHECK(message_of(o) == "accepted");
 }
 
+TEST_CASE("data.window_plan: round robin offers twice the lanes when they suffice") {
+  WindowPlanOptions o{.num_samples = 4, .global_batch_size = 4, .lanes = 2, .world_size = 2};
+  o.dealing = Dealing::round_robin;
+  CHECK(message_of(o) ==
+        "[window_plan] round_robin must leave every lane on one rank, got lane 0 with positions 0 "
+        "to 1 on two ranks for micro_batch_size 1, global_batch_size 4, lanes 2; use one of: "
+        "contiguous dealing, micro_batch_size 2, lanes 4");
+}
+
 TEST_CASE("data.window_plan: round robin over a cut lane is legal when no window reaches the cut") {
   WindowPlanOptions o{.num_samples = 4, .global_batch_size = 30, .micro_batch_size = 4};
   o.world_size = 2;
