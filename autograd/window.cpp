@@ -13,6 +13,7 @@ std::atomic<std::uint64_t> next_micro_batch{1};
 
 }  // namespace
 
+Window::Window() = default;
 Window::~Window() { drop(); }
 
 void Window::begin(const WindowSpan& span) {

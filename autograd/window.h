@@ -15,7 +15,7 @@ class Leaf;
 /// Threads: belongs to the thread that opened the micro-batch.
 class Window {
  public:
-  Window() = default;
+  Window();
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;

@@ -220,7 +220,7 @@ void Accelerator::finish_window() {
 
 void Accelerator::divide_gradients(double weight) {
   for (optim::Optimizer* optimizer : optimizers_) {
-    for (Variable& parameter : optimizer->parameters()) {
+    for (const auto& [name, parameter] : optimizer->parameters()) {
       Tensor grad = parameter.grad();
       if (!grad.defined()) continue;
       kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
@@ -243,13 +243,13 @@ void Accelerator::recover() {
 
 // ---- at window ends ----
 
-double Accelerator::clip_grad_norm(std::span<const Variable> parameters,
+double Accelerator::clip_grad_norm(const optim::ParameterList& parameters,
                                    double max_norm,
                                    double norm_type) {
   return should_step() ? optim::clip_grad_norm(parameters, max_norm, norm_type) : 0.0;
 }
 
-void Accelerator::clip_grad_value(std::span<const Variable> parameters, double value) {
+void Accelerator::clip_grad_value(const optim::ParameterList& parameters, double value) {
   if (should_step()) optim::clip_grad_value(parameters, value);
 }
 

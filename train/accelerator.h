@@ -10,8 +10,8 @@
 #include "accrue/train/options.h"
 #include "accrue/train/prepared.h"
 
+#include <concepts>
 #include <memory>
-#include <span>
 #include <tuple>
 #include <vector>
 
@@ -72,11 +72,11 @@ class Accelerator {
   double window_loss() const { return window_loss_; }
 
   /// optim::clip_grad_norm at window ends; elsewhere it does nothing and returns 0.
-  double clip_grad_norm(std::span<const Variable> parameters,
+  double clip_grad_norm(const optim::ParameterList& parameters,
                         double max_norm,
-                        double norm_type = 2.0);
+                        double norm_type = 2);
   /// optim::clip_grad_value at window ends; elsewhere it does nothing.
-  void clip_grad_value(std::span<const Variable> parameters, double value);
+  void clip_grad_value(const optim::ParameterList& parameters, double value);
 
  private:
   friend class AccumulateScope;
@@ -97,7 +97,7 @@ class Accelerator {
     plan_for(loader);
     return Loader(*this, loader);
   }
-  PreparedScheduler prepare_one(optim::LRScheduler& scheduler) {
+  PreparedScheduler prepare_one(optim::Schedule& scheduler) {
     return PreparedScheduler(*this, scheduler);
   }
 

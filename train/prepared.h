@@ -41,15 +41,15 @@ class PreparedOptimizer {
 /// A schedule that advances once per optimizer step.
 class PreparedScheduler {
  public:
-  PreparedScheduler(Accelerator& accelerator, optim::LRScheduler& scheduler)
+  PreparedScheduler(Accelerator& accelerator, optim::Schedule& scheduler)
       : accelerator_(&accelerator), scheduler_(&scheduler) {}
 
   void step();
-  optim::LRScheduler& scheduler() const { return *scheduler_; }
+  optim::Schedule& scheduler() const { return *scheduler_; }
 
  private:
   Accelerator* accelerator_;
-  optim::LRScheduler* scheduler_;
+  optim::Schedule* scheduler_;
 };
 
 }  // namespace accrue::train

@@ -2,9 +2,10 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/reduce.h"
-#include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/kernels/broadcast_grad.h"
 #include "accrue/kernels/elementwise.h"
+
+#include <algorithm>
 
 namespace accrue {
 namespace {
@@ -76,8 +77,11 @@ struct BinaryNode final : OpNode<2> {
                       product(dy.shape(), 0, row_dims),
                       rows_per_sample,
                       [&](LaneTarget& target) {
-                        kernels::launch_cpu(kernels::BroadcastGrad{
-                            dy, factor, row_dims, target.program(), target.buffers});
+                        visit_floating(dy.dtype(), name(), [&]<class T>(T) {
+                          const std::vector<T*> buffers = target.pointers<T>();
+                          kernels::launch_cpu(kernels::BroadcastGrad<T>{
+                              dy, factor, row_dims, shapes[i], target.program(), buffers});
+                        });
                       });
   }
 };

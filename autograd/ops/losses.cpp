@@ -18,9 +18,9 @@ std::int64_t row_stride(const Tensor& dloss) { return dloss.numel() > 1 ? dloss.
 // ---- cross-entropy ----
 
 template <class T>
-kernels::CrossEntropyInputs<T> inputs(const Tensor& logits,
-                                      const Tensor& target,
-                                      const CrossEntropyOptions& options) {
+kernels::CrossEntropyInputs<T> arguments(const Tensor& logits,
+                                         const Tensor& target,
+                                         const CrossEntropyOptions& options) {
   return {{logits.data<T>(), logits.shape()[0], logits.shape()[1], logits.shape()[1], 1},
           target.data<std::int64_t>(),
           options.class_weights.defined() ? options.class_weights.data<T>() : nullptr,
@@ -40,7 +40,7 @@ struct CrossEntropyNode final : OpNode<1> {
     Tensor dx = Tensor::empty(x.shape(), x.dtype());
     visit_floating(x.dtype(), name(), [&]<class T>(T) {
       kernels::launch_cpu(
-          kernels::CrossEntropyBackward<T>{inputs<T>(x, target.get(name()), options),
+          kernels::CrossEntropyBackward<T>{arguments<T>(x, target.get(name()), options),
                                            row_max.data<T>(),
                                            row_sum.data<T>(),
                                            dloss.data<T>(),
@@ -104,7 +104,7 @@ Variable cross_entropy_rows(const Variable& logits,
   Tensor row_max = Tensor::empty(t.shape(), x.dtype());
   Tensor row_sum = Tensor::empty(t.shape(), x.dtype());
   visit_floating(x.dtype(), "cross_entropy", [&]<class T>(T) {
-    kernels::launch_cpu(kernels::CrossEntropyForward<T>{inputs<T>(x, t, dense),
+    kernels::launch_cpu(kernels::CrossEntropyForward<T>{arguments<T>(x, t, dense),
                                                         loss.mutable_data<T>(),
                                                         row_max.mutable_data<T>(),
                                                         row_sum.mutable_data<T>()});
