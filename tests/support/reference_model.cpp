@@ -1,0 +1,292 @@
+#include "accrue/tests/support/reference_model.h"
+
+#include "accrue/core/bits.h"
+#include "accrue/kernels/scalar/exp.h"
+#include "accrue/kernels/scalar/log.h"
+#include "accrue/tests/support/literal_sum.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace accrue::reference {
+namespace {
+
+using kernels::scalar::exp;
+using kernels::scalar::log;
+using test::literal_accumulate;
+using test::literal_sum;
+
+std::int64_t size_of(const Row& row) { return static_cast<std::int64_t>(row.size()); }
+float& at(Row& row, std::int64_t i) { return row[static_cast<std::size_t>(i)]; }
+float at(const Row& row, std::int64_t i) { return row[static_cast<std::size_t>(i)]; }
+
+void add(Row& sum, const Row& row) {
+  for (std::size_t i = 0; i < row.size(); ++i) sum[i] += row[i];
+}
+
+/// Sums over some rows.
+struct Sums {
+  std::vector<Row> gradients{};  ///< of each layer's weight and bias; once merged, per parameter
+  float loss = 0;
+  std::int64_t weight = 0;
+};
+
+Sums operator+(Sums a, const Sums& b) {
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) add(a.gradients[i], b.gradients[i]);
+  a.loss += b.loss;
+  a.weight += b.weight;
+  return a;
+}
+
+// ---- one row forward and backward (contract 5, 10, 11) ----
+
+Row linear(const Row& x, const Parameter& w, const Parameter* bias) {
+  Row y;
+  for (std::int64_t o = 0; o < w.rows; ++o) {
+    float acc = 0;
+    for (std::int64_t i = 0; i < w.cols; ++i) {
+      acc = std::fma(at(x, i), at(w.values, o * w.cols + i), acc);
+    }
+    y.push_back(bias ? acc + at(bias->values, o) : acc);
+  }
+  return y;
+}
+
+struct RowLoss {
+  float loss;
+  Row dx;
+};
+
+RowLoss squared_error(const Row& x, const Row& y, float dloss) {
+  const float loss = literal_accumulate<float>(size_of(x), [&](float acc, std::int64_t c) {
+    const float d = at(x, c) - at(y, c);
+    return std::fma(d, d, acc);
+  });
+  Row dx;
+  for (std::int64_t c = 0; c < size_of(x); ++c) {
+    const float d = at(x, c) - at(y, c);
+    dx.push_back((d + d) * dloss);
+  }
+  return {loss, dx};
+}
+
+RowLoss cross_entropy(const Row& x, std::int64_t target, float dloss) {
+  const float max = *std::max_element(x.begin(), x.end());
+  const float sum =
+      literal_sum<float>(size_of(x), [&](std::int64_t c) { return exp(at(x, c) - max); });
+  Row dx;
+  for (std::int64_t c = 0; c < size_of(x); ++c) {
+    const float p = exp(at(x, c) - max) / sum;
+    dx.push_back((c == target ? p - 1.0f : p) * dloss);
+  }
+  return {log(sum) - (at(x, target) - max), dx};
+}
+
+void chain_row(const Row& dy, const Row& x, Row& acc) {
+  for (std::int64_t o = 0; o < size_of(dy); ++o) {
+    for (std::int64_t i = 0; i < size_of(x); ++i) {
+      float& element = at(acc, o * size_of(x) + i);
+      element = std::fma(at(dy, o), at(x, i), element);
+    }
+  }
+}
+
+Row input_gradient(const Row& dy, const Parameter& w) {
+  Row dx;
+  for (std::int64_t i = 0; i < w.cols; ++i) {
+    float acc = 0;
+    for (std::int64_t o = 0; o < w.rows; ++o) {
+      acc = std::fma(at(dy, o), at(w.values, o * w.cols + i), acc);
+    }
+    dx.push_back(acc);
+  }
+  return dx;
+}
+
+const Parameter* bias_of(const Model& model, const Layer& layer) {
+  return layer.bias < 0 ? nullptr : &model.parameters[static_cast<std::size_t>(layer.bias)];
+}
+
+/// Continues the chains of `lane` by row `r` of a sample.
+void add_row(const Model& model, const Sample& sample, std::size_t r, float dloss, Sums& lane) {
+  const bool classify = model.loss == LossKind::cross_entropy;
+  if (classify && sample.classes[r] == kIgnored) return;
+  std::vector<Row> x = {sample.inputs[r]};  // the input of each layer, then the result
+  for (const Layer& layer : model.layers) {
+    x.push_back(linear(x.back(), model.parameters[layer.weight], bias_of(model, layer)));
+    if (layer.relu) {
+      for (float& value : x.back()) value = value < 0 ? 0 : value;
+    }
+  }
+  auto [loss, dy] = classify ? cross_entropy(x.back(), sample.classes[r], dloss)
+                             : squared_error(x.back(), sample.targets[r], dloss);
+  lane.loss += loss;
+  lane.weight += classify ? 1 : size_of(x.back());
+  for (std::size_t l = model.layers.size(); l-- > 0;) {
+    if (model.layers[l].relu) {
+      for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = x[l + 1][i] > 0 ? dy[i] : 0;
+    }
+    if (std::all_of(dy.begin(), dy.end(), [](float value) { return value == 0; })) return;
+    chain_row(dy, x[l], lane.gradients[2 * l]);
+    chain_row(dy, {1}, lane.gradients[2 * l + 1]);
+    dy = input_gradient(dy, model.parameters[model.layers[l].weight]);
+  }
+}
+
+// ---- windows (contract 1, 2, 6, 7) ----
+
+Sums empty_lane(const Model& model) {
+  Sums sums;
+  for (const Layer& layer : model.layers) {
+    const Parameter& w = model.parameters[layer.weight];
+    sums.gradients.emplace_back(w.values.size());
+    sums.gradients.emplace_back(w.rows);
+  }
+  return sums;
+}
+
+/// Uses of a parameter add up after the tree, in forward order.
+std::vector<Row> by_parameter(const Model& model, const std::vector<Row>& uses) {
+  std::vector<Row> gradients;
+  for (const Parameter& parameter : model.parameters) {
+    gradients.emplace_back(parameter.values.size());
+  }
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto& [weight, bias, relu] = model.layers[l];
+    add(gradients[weight], uses[2 * l]);
+    if (bias >= 0) add(gradients[static_cast<std::size_t>(bias)], uses[2 * l + 1]);
+  }
+  return gradients;
+}
+
+/// The sums over window positions [begin, end): chains per lane, closed, then the aligned tree.
+Sums sum_rows(const Model& model,
+              const Sample* window,
+              std::int64_t begin,
+              std::int64_t end,
+              const Training& training,
+              float dloss = 1) {
+  std::vector<Sums> nodes;
+  for (std::int64_t l = 0; l < training.lanes; ++l) {
+    const std::int64_t first = l * training.global_batch_size / training.lanes;
+    const std::int64_t last = (l + 1) * training.global_batch_size / training.lanes;
+    Sums lane = empty_lane(model);
+    for (std::int64_t p = std::max(first, begin); p < std::min(last, end); ++p) {
+      for (std::size_t r = 0; r < window[p].inputs.size(); ++r) {
+        add_row(model, window[p], r, dloss, lane);
+      }
+    }
+    nodes.push_back(lane + empty_lane(model));  // adding +0 closes the lane
+  }
+  if (training.fault == Fault::swap_lanes && training.lanes > 2) std::swap(nodes[1], nodes[2]);
+  while (nodes.size() > 1) {
+    for (std::size_t i = 0; i < nodes.size() / 2; ++i) nodes[i] = nodes[2 * i] + nodes[2 * i + 1];
+    nodes.resize(nodes.size() / 2);
+  }
+  nodes[0].gradients = by_parameter(model, nodes[0].gradients);
+  return nodes[0];
+}
+
+void divide(Sums& sums, std::int64_t count) {
+  const float divisor = static_cast<float>(count);
+  for (Row& gradient : sums.gradients) {
+    for (float& value : gradient) value /= divisor;
+  }
+  sums.loss /= divisor;
+}
+
+/// The mean over a window of `size` samples, right or with the fault.
+Sums window_mean(const Model& model,
+                 const Sample* window,
+                 std::int64_t size,
+                 const Training& training) {
+  const Fault fault = training.fault;
+  const std::int64_t b = training.micro_batch_size;
+  if (fault == Fault::none || fault == Fault::swap_lanes) {
+    Sums sums = sum_rows(model, window, 0, size, training);
+    divide(sums, sums.weight);
+    return sums;
+  }
+  const std::int64_t num_steps = (size + b - 1) / b;
+  Sums total;
+  for (std::int64_t begin = 0; begin < size; begin += b) {
+    const std::int64_t end = std::min(begin + b, size);
+    Sums part = sum_rows(model, window, begin, end, training);
+    if (fault == Fault::mean_of_means) divide(part, part.weight);
+    if (fault == Fault::scale_by_reciprocals) {
+      const float scale =
+          (1.0f / static_cast<float>(part.weight)) * (1.0f / static_cast<float>(num_steps));
+      part = sum_rows(model, window, begin, end, training, scale);
+      part.loss *= scale;
+    }
+    total = begin == 0 ? part : total + part;
+  }
+  if (fault == Fault::mean_of_means) divide(total, num_steps);
+  if (fault == Fault::add_finished_product) divide(total, total.weight);
+  return total;
+}
+
+// ---- the step (contract 15, SGD with momentum) ----
+
+void clip(std::vector<Row>& gradients, double max_norm) {
+  double total = 0;
+  for (const Row& g : gradients) {
+    total += literal_accumulate<double>(size_of(g), [&](double acc, std::int64_t i) {
+      return acc + static_cast<double>(at(g, i)) * static_cast<double>(at(g, i));
+    });
+  }
+  const double coefficient = max_norm / (std::sqrt(total) + 1e-6);
+  if (coefficient >= 1) return;
+  for (Row& g : gradients) {
+    for (float& value : g) value *= static_cast<float>(coefficient);
+  }
+}
+
+void sgd(Parameter& parameter, const Row& gradient, const Training& training) {
+  Row& buffer = parameter.momentum;
+  const bool first = buffer.empty();
+  buffer.resize(gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const float kept = buffer[i] * static_cast<float>(training.momentum);
+    buffer[i] = first ? gradient[i] : kept + gradient[i];
+    parameter.values[i] =
+        std::fma(static_cast<float>(-training.lr), buffer[i], parameter.values[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<Step> train(Model& model,
+                        const std::vector<Sample>& samples,
+                        const Training& training) {
+  std::vector<Step> steps;
+  const auto num_samples = static_cast<std::int64_t>(samples.size());
+  for (int epoch = 0; epoch < training.epochs; ++epoch) {
+    for (std::int64_t begin = 0; begin < num_samples; begin += training.global_batch_size) {
+      const std::int64_t size = std::min(training.global_batch_size, num_samples - begin);
+      const Sums mean = window_mean(model, samples.data() + begin, size, training);
+      if (mean.weight == 0) continue;
+      Step step{mean.loss, mean.gradients};
+      std::vector<Row> gradients = step.gradients;
+      if (training.max_norm > 0) clip(gradients, training.max_norm);
+      for (std::size_t p = 0; p < model.parameters.size(); ++p) {
+        sgd(model.parameters[p], gradients[p], training);
+        step.weights.push_back(model.parameters[p].values);
+      }
+      steps.push_back(std::move(step));
+    }
+  }
+  return steps;
+}
+
+std::uint64_t hash_of(const std::vector<Step>& steps) {
+  std::uint64_t hash = kHashSeed;
+  for (const Step& step : steps) {
+    for (const Row& row : step.gradients) hash = hash_bits(std::span(row), hash);
+    hash = hash_bits(std::span(&step.loss, 1), hash);
+    for (const Row& row : step.weights) hash = hash_bits(std::span(row), hash);
+  }
+  return hash;
+}
+
+}  // namespace accrue::reference
