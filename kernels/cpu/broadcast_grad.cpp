@@ -6,7 +6,6 @@
 #include "accrue/kernels/cpu/dispatch.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace accrue::kernels {
 namespace {
@@ -34,21 +33,27 @@ class ParameterTile {
   explicit ParameterTile(const BroadcastGrad<T>& args)
       : args_(args),
         numel_(product(args.shape, 0, args.shape.rank())),
-        values_(static_cast<std::size_t>(numel_ * (1 + args.program.num_scratch))),
+        space_(Tensor::empty({numel_ * (1 + args.program.num_scratch)}, dtype_of<T>)),
+        acc_(space_.mutable_data<T>()),
         row_shape_(part_of(args.a.shape(), args.row_dims, args.a.rank())),
-        offset_strides_(strides_of(0, args.row_dims)),
-        row_strides_(strides_of(args.row_dims, args.a.rank())) {}
+        start_strides_(strides_of(0, args.row_dims)),
+        row_strides_(strides_of(args.row_dims, args.a.rank())) {
+    for_each_run<3>(row_shape_, row_strides_, [&](const StridedRun<3>& run) {
+      run_ = run;
+      ++runs_per_row_;
+    });
+  }
 
-  void zero() { std::fill_n(acc(), numel_, T(0)); }
-  void load(int slot) { std::copy_n(at(slot), numel_, acc()); }
+  void zero() { std::fill_n(acc_, numel_, T(0)); }
+  void load(int slot) { std::copy_n(at(slot), numel_, acc_); }
   void close() {
-    for (std::int64_t i = 0; i < numel_; ++i) acc()[i] = acc()[i] + T(0);
+    for (std::int64_t i = 0; i < numel_; ++i) acc_[i] = acc_[i] + T(0);
   }
   void merge(int slot) {
     const T* const left = at(slot);
-    for (std::int64_t i = 0; i < numel_; ++i) acc()[i] = left[i] + acc()[i];
+    for (std::int64_t i = 0; i < numel_; ++i) acc_[i] = left[i] + acc_[i];
   }
-  void store(int slot) { std::copy_n(acc(), numel_, at(slot)); }
+  void store(int slot) { std::copy_n(acc_, numel_, at(slot)); }
   void chain(std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) chain_row(row);
   }
@@ -65,29 +70,35 @@ class ParameterTile {
             part_of(expanded_strides(args_.shape, shape), begin, end)};
   }
 
-  T* acc() { return values_.data(); }
   T* at(int slot) {
     const auto index = static_cast<std::size_t>(slot);
     if (index < args_.buffers.size()) return args_.buffers[index];
-    return acc() + (slot - std::ssize(args_.buffers) + 1) * numel_;
+    return acc_ + (slot - std::ssize(args_.buffers) + 1) * numel_;
+  }
+
+  /// Calls body(run) for the runs of a row, whose offsets count from the row's start.
+  template <class Body>
+  void for_each_run_of_row(const Body& body) const {
+    if (runs_per_row_ == 1) return body(run_);
+    for_each_run<3>(row_shape_, row_strides_, body);
   }
 
   void chain_row(std::int64_t row) {
-    std::array<std::int64_t, 3> first{};
+    std::array<std::int64_t, 3> start{};
     for (int d = args_.row_dims - 1; d >= 0; --d) {
       const std::int64_t size = args_.a.shape()[d];
-      for (std::size_t n = 0; n < 3; ++n) first[n] += row % size * offset_strides_[n][d];
+      for (std::size_t n = 0; n < 3; ++n) start[n] += row % size * start_strides_[n][d];
       row /= size;
     }
-    const T* const a = args_.a.template data<T>() + first[kA];
+    const T* const a = args_.a.template data<T>() + start[kA];
     if (is_zero(a)) return;
     static constexpr T kOne = 1;
-    const T* const b = args_.b.defined() ? args_.b.template data<T>() + first[kB] : &kOne;
-    for_each_run<3>(row_shape_, row_strides_, [&](const StridedRun<3>& run) {
+    const T* const b = args_.b.defined() ? args_.b.template data<T>() + start[kB] : &kOne;
+    for_each_run_of_row([&](const StridedRun<3>& run) {
       const ChainRun<T> part{run.count,
                              a + run.offset[kA],
                              b + run.offset[kB],
-                             acc() + first[kAcc] + run.offset[kAcc],
+                             acc_ + start[kAcc] + run.offset[kAcc],
                              run.stride[kA],
                              run.stride[kB],
                              run.stride[kAcc]};
@@ -97,36 +108,39 @@ class ParameterTile {
 
   bool is_zero(const T* row) const {
     bool zero = true;
-    for_each_run<1>(row_shape_, {row_strides_[kA]}, [&](const StridedRun<1>& run) {
-      const T* const a = row + run.offset[0];
-      for (std::int64_t i = 0; i < run.count && zero; ++i) zero = a[i * run.stride[0]] == T(0);
+    for_each_run_of_row([&](const StridedRun<3>& run) {
+      const T* const a = row + run.offset[kA];
+      for (std::int64_t i = 0; i < run.count && zero; ++i) zero = a[i * run.stride[kA]] == T(0);
     });
     return zero;
   }
 
   const BroadcastGrad<T>& args_;
   std::int64_t numel_;
-  std::vector<T> values_;  // acc, then the scratch slots
+  Tensor space_;  // acc, then the scratch slots
+  T* acc_;
   Shape row_shape_;
-  std::array<Shape, 3> offset_strides_, row_strides_;  // of the rows' starts, and inside a row
+  std::array<Shape, 3> start_strides_, row_strides_;  // of the rows' starts, and inside a row
+  StridedRun<3> run_{};                               // of every row, if it has only one
+  std::int64_t runs_per_row_ = 0;
 };
 
 template <class T>
-void check(const BroadcastGrad<T>& args) {
+void check_dtype(const Tensor& operand) {
+  ACCRUE_CHECK(operand.dtype() == dtype_of<T>,
+               DTypeError,
+               BroadcastGrad<T>::kName,
+               "operands must have the parameter's dtype ",
+               dtype_of<T>,
+               ", got ",
+               operand.dtype(),
+               "; convert with to()");
+}
+
+template <class T>
+void check_shapes(const BroadcastGrad<T>& args) {
   const char* name = BroadcastGrad<T>::kName;
   const Shape& shape = args.a.shape();
-  const auto check_dtype = [&](const Tensor& x) {
-    ACCRUE_CHECK(x.dtype() == dtype_of<T>,
-                 DTypeError,
-                 name,
-                 "operands must have the parameter's dtype ",
-                 dtype_of<T>,
-                 ", got ",
-                 x.dtype(),
-                 "; convert with to()");
-  };
-  check_dtype(args.a);
-  if (args.b.defined()) check_dtype(args.b);
   ACCRUE_CHECK(!args.b.defined() || args.b.shape() == shape,
                ShapeError,
                name,
@@ -151,17 +165,18 @@ void check(const BroadcastGrad<T>& args) {
                "], got ",
                args.row_dims,
                "; it counts leading dimensions");
-  check_lane_program(args.program,
-                     name,
-                     product(shape, 0, args.row_dims),
-                     static_cast<std::int64_t>(args.buffers.size()));
 }
 
 }  // namespace
 
 template <class T>
 void launch_cpu(const BroadcastGrad<T>& args) {
-  check(args);
+  check_dtype<T>(args.a);
+  if (args.b.defined()) check_dtype<T>(args.b);
+  check_shapes(args);
+  const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());
+  const std::int64_t num_rows = product(args.a.shape(), 0, args.row_dims);
+  check_lane_program(args.program, BroadcastGrad<T>::kName, num_rows, num_buffers);
   ParameterTile<T> tile(args);
   const auto& instructions = args.program.instructions;
   interpret(instructions.data(), instructions.data() + instructions.size(), tile);
