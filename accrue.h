@@ -1,6 +1,9 @@
 // The whole library in one include.
 #pragma once
 
-#include "accrue/core/device.h"
-#include "accrue/core/dtype.h"
-#include "accrue/core/error.h"
+#include "accrue/autograd/autograd.h"
+#include "accrue/core/core.h"
+#include "accrue/data/data.h"
+#include "accrue/nn/nn.h"
+#include "accrue/optim/optim.h"
+#include "accrue/train/train.h"
