@@ -31,8 +31,8 @@ struct AcceleratorOptions {
   int lanes = 8;  ///< L, leaves of the reduction tree; part of a run's identity
   data::Dealing dealing = data::Dealing::contiguous;
   bool invariant = true;  ///< keep the bits independent of the split; false: any op, plain chains
-  std::optional<GradientAccumulationPlugin> gradient_accumulation_plugin;
-  Compat compat;
+  std::optional<GradientAccumulationPlugin> gradient_accumulation_plugin = std::nullopt;
+  Compat compat = {};
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts
 };
 
