@@ -50,7 +50,7 @@ bool view_strides(const Shape& shape, const Shape& strides, const Shape& target,
       block *= shape[--begin];
     }
     std::int64_t covered = 1;
-    while (d >= 0 && (covered < block || target[d] == 1)) {
+    while (d >= 0 && covered < block) {
       result[d] = covered * inner;
       covered *= target[d--];
     }

@@ -172,6 +172,16 @@ TEST_CASE("core.tensor: self-assignment and self-move keep a tensor as it is") {
   CHECK(tensor.item<float>() == 3);
 }
 
+TEST_CASE("core.tensor: the strides of dimensions of size 1 do not matter for being contiguous") {
+  const Tensor column = Tensor::zeros({3, 1});
+  CHECK(column.transpose(0, 1).is_contiguous());
+  CHECK(column.transpose(0, 1).contiguous().shares_storage(column));
+  CHECK(column.expand({1, 3, 1}).is_contiguous());
+  CHECK(Tensor::zeros({0, 5}).transpose(0, 1).is_contiguous());
+  CHECK(!Tensor::zeros({2, 3}).transpose(0, 1).is_contiguous());
+  CHECK(!column.expand({2, 3, 1}).is_contiguous());
+}
+
 TEST_CASE("core.tensor: copies share elements, a view outlives its base") {
   Tensor view;
   {
