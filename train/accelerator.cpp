@@ -152,6 +152,7 @@ void Accelerator::backward(const Loss& loss) {
   }
   if (is_compat()) return backward(loss.sum() / loss.weight().value());
   loss.sum().backward();
+  took_loss_ = true;
   plain_weight_.add(loss.weight());
   plain_sum_ += loss.mean() * loss.weight().value();
   if (sync_gradients_) finish_window();
@@ -201,21 +202,22 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
 }
 
 void Accelerator::finish_window() {
-  if (std::exchange(window_finished_, true) || is_compat()) return;
-  if (options_.invariant && !pass_) return;
-  const double weight =
-      options_.invariant ? pass_->weight.value() : std::exchange(plain_weight_, {}).value();
-  const double sum = options_.invariant ? pass_->loss.finish() : std::exchange(plain_sum_, 0.0);
+  if (std::exchange(window_finished_, true)) return;
+  if (options_.invariant && pass_) {
+    const double weight = pass_->weight.value();
+    record_window(pass_->loss.finish(), weight);
+    skipped_ ? pass_->window.drop() : pass_->window.finish(static_cast<float>(weight));
+  } else if (std::exchange(took_loss_, false)) {
+    const double weight = std::exchange(plain_weight_, {}).value();
+    record_window(std::exchange(plain_sum_, 0.0), weight);
+    if (!skipped_) divide_gradients(weight);
+  }
+}
+
+void Accelerator::record_window(double sum, double weight) {
   skipped_ = weight == 0;
   num_skipped_ += skipped_;
   window_loss_ = static_cast<float>(sum) / static_cast<float>(weight);
-  if (options_.invariant && skipped_) {
-    pass_->window.drop();
-  } else if (options_.invariant) {
-    pass_->window.finish(static_cast<float>(weight));
-  } else if (!skipped_) {
-    divide_gradients(weight);
-  }
 }
 
 void Accelerator::divide_gradients(double weight) {

@@ -116,6 +116,7 @@ class Accelerator {
   /// Drops what a failed backward pass left.
   void recover();
   void backward_rows(const Loss& loss, LoaderPass& pass);
+  void record_window(double sum, double weight);
   void divide_gradients(double weight);
 
   AcceleratorOptions options_;
@@ -132,7 +133,9 @@ class Accelerator {
   bool skipped_ = false;
   std::int64_t num_skipped_ = 0;
   double window_loss_;
-  LossWeight plain_weight_;  ///< with invariant = false: of the losses since the last step
+  // With invariant = false: of the Losses since the last step.
+  bool took_loss_ = false;
+  LossWeight plain_weight_;
   double plain_sum_ = 0;
 };
 
