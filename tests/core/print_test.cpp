@@ -4,8 +4,8 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/tensor.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
 
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -120,8 +120,7 @@ TEST_CASE("core.print: the documented rows print as torch prints them") {
 }
 
 TEST_CASE("core.print: every tensor of the golden file prints as in torch 1.13.1") {
-  const auto golden = std::filesystem::path(__FILE__).parent_path() / "../golden/torch_print.txt";
-  std::ifstream file(golden);
+  std::ifstream file(accrue::tests::golden_path("torch_print.txt"));
   REQUIRE(file);
   int num_cases = 0;
   std::string header, line;
