@@ -4,7 +4,6 @@
 #include "accrue/core/allocator.h"
 #include "accrue/core/bits.h"
 #include "accrue/core/counter_generator.h"
-#include "accrue/core/counter_generator.h"
 #include "accrue/core/device.h"
 #include "accrue/core/dtype.h"
 #include "accrue/core/error.h"

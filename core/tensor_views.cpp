@@ -41,6 +41,7 @@ Shape resolve(const Shape& shape, std::int64_t numel, const char* operation) {
 /// no strides do that.
 bool view_strides(const Shape& shape, const Shape& strides, const Shape& target, Shape& result) {
   result = contiguous_strides(target);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
   int d = target.rank() - 1;
   for (int end = shape.rank(); end > 0;) {
     int begin = end - 1;  // [begin, end): a group of dimensions that lie dense in each other
@@ -286,7 +287,7 @@ Tensor Tensor::view(const Shape& shape) const {
   check_defined();
   const Shape target = resolve(shape, numel_, "view");
   Shape strides;
-  ACCRUE_CHECK(numel_ == 0 || view_strides(shape_, strides_, target, strides),
+  ACCRUE_CHECK(view_strides(shape_, strides_, target, strides),
                ShapeError,
                "view",
                "the strides must allow a view, got shape ",
@@ -296,18 +297,15 @@ Tensor Tensor::view(const Shape& shape) const {
                " as ",
                target,
                "; use reshape()");
-  return with_layout(target,
-                     numel_ ? strides : contiguous_strides(target),
-                     offset_,
-                     reshaped(sample_axis_, shape_, target));
+  return with_layout(target, strides, offset_, reshaped(sample_axis_, shape_, target));
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
   check_defined();
   const Shape target = resolve(shape, numel_, "reshape");
   Shape strides;
-  const bool is_view = numel_ == 0 || view_strides(shape_, strides_, target, strides);
-  return is_view ? view(target) : clone().view(target);
+  if (!view_strides(shape_, strides_, target, strides)) return clone().view(target);
+  return with_layout(target, strides, offset_, reshaped(sample_axis_, shape_, target));
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
