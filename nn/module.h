@@ -1,0 +1,90 @@
+// Module: a named tree of parameters, the base of every layer and model.
+#pragma once
+
+#include "accrue/autograd/variable.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace accrue::nn {
+
+/// Parameters and tensors by name, in definition order.
+using NamedParameters = std::vector<std::pair<std::string, Variable>>;
+using StateDict = std::vector<std::pair<std::string, Tensor>>;
+
+/// A part of a model: parameters and smaller modules, each under a name.
+///
+///     struct Net : nn::Module {
+///       nn::Linear fc1{784, 256}, fc2{256, 10};
+///       Net() {
+///         register_module("fc1", fc1);
+///         register_module("fc2", fc2);
+///       }
+///       Variable operator()(const Variable& x) { return fc2(relu(fc1(x))); }
+///     };
+///
+/// Order: a module's own parameters first, then its modules, each in order of registration. A name
+/// is the path with dots, `fc1.weight`. Lists hold a parameter with several names once, under its
+/// first name.
+/// Shares its parameters and borrows its modules: these are members or live longer. Modules are
+/// neither copied nor moved. Threads: as Variable.
+class Module {
+ public:
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  std::vector<Variable> parameters() const;
+  NamedParameters named_parameters() const;
+  /// Elements of all parameters.
+  std::int64_t num_parameters() const;
+
+  /// The values of all parameters, not copied, under all their names.
+  StateDict state_dict() const;
+  /// Copies `state` into the parameters. Gradients stay.
+  /// Errors: ValueError listing every name that is missing, not known, given twice or does not fit;
+  ///         nothing is written then.
+  void load_state_dict(const StateDict& state);
+
+  /// Tells all modules whether they train (as they do at first) or are evaluated.
+  void train(bool mode = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+
+  /// Freezes or unfreezes all parameters.
+  void set_requires_grad(bool requires_grad);
+  void zero_grad();
+
+  /// The tree as torch prints it.
+  std::string str() const;
+
+ protected:
+  Module() = default;
+
+  /// Makes `value` a parameter. Copies of the result are the same parameter.
+  /// Errors: ValueError for a name that is empty, has a dot or is taken; DTypeError unless floating
+  ///         point.
+  Variable register_parameter(const std::string& name, const Tensor& value);
+  /// Adds a parameter that another module may hold too: both train it.
+  /// Errors also: ValueError unless `existing` is a leaf.
+  Variable register_parameter(const std::string& name, const Variable& existing);
+  /// Errors: ValueError as above; ValueError when `child` holds this module.
+  void register_module(const std::string& name, Module& child);
+
+  /// The class name without namespace, as str() shows it.
+  virtual std::string type_name() const;
+  /// What str() shows between the parentheses.
+  virtual std::string options_str() const { return {}; }
+
+ private:
+  void check_name(const char* operation, const std::string& name) const;
+  bool holds(const Module& other) const;
+  void append_parameters(const std::string& prefix, NamedParameters& out) const;
+
+  NamedParameters parameters_;
+  std::vector<std::pair<std::string, Module*>> modules_;
+  bool training_ = true;
+};
+
+}  // namespace accrue::nn
