@@ -1,0 +1,39 @@
+// Losses of batches: a sum and its weight, which Accelerator divides once per window.
+#pragma once
+
+#include "accrue/autograd/loss.h"
+#include "accrue/autograd/ops/losses.h"
+
+namespace accrue::nn {
+
+/// Cross-entropy between logits and class indices; weight: targets that are not ignored, or the
+/// sum of their class weights.
+///
+/// Shapes:  logits [..., C], labels [...] int64: any number of rows per sample. The classes are
+///          the last dimension, also where torch puts them second.
+/// Errors:  ShapeError, and those of cross_entropy_rows.
+Loss cross_entropy(const Variable& logits,
+                   const Tensor& labels,
+                   const CrossEntropyOptions& options = {});
+
+/// Squared error; weight: elements.
+///
+/// Shapes:  x, y [..., C] equal, rank >= 1. Grad: to both.
+/// Errors:  those of mse_rows; ShapeError for scalars.
+Loss mse(const Variable& x, const Variable& y);
+
+/// nn::mse as an object.
+struct MSELoss {
+  Loss operator()(const Variable& x, const Variable& y) const { return nn::mse(x, y); }
+};
+
+/// nn::cross_entropy with its options.
+struct CrossEntropyLoss {
+  CrossEntropyOptions options = {};
+
+  Loss operator()(const Variable& logits, const Tensor& labels) const {
+    return nn::cross_entropy(logits, labels, options);
+  }
+};
+
+}  // namespace accrue::nn

@@ -1,0 +1,11 @@
+// All modules, layers and losses.
+#pragma once
+
+#include "accrue/nn/activation.h"
+#include "accrue/nn/flatten.h"
+#include "accrue/nn/init.h"
+#include "accrue/nn/layer.h"
+#include "accrue/nn/linear.h"
+#include "accrue/nn/loss.h"
+#include "accrue/nn/module.h"
+#include "accrue/nn/sequential.h"
