@@ -1,0 +1,24 @@
+// The gradients of a list of parameters, and the check that they are numbers. Private to optim.
+#pragma once
+
+#include "accrue/optim/parameter_list.h"
+
+#include <span>
+
+namespace accrue::optim {
+
+struct Gradient {
+  std::size_t parameter;  ///< position in the list
+  Tensor value;           ///< shares the storage of grad()
+};
+
+/// Of the parameters that require grad and have one, in order.
+/// Errors: StateError while a window is not finished.
+std::vector<Gradient> gradients_of(const ParameterList& parameters);
+
+/// Errors: StateError naming the first parameter and element that is NaN or infinite.
+void check_finite(const ParameterList& parameters,
+                  std::span<const Gradient> gradients,
+                  const char* operation);
+
+}  // namespace accrue::optim
