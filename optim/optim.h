@@ -1,0 +1,8 @@
+// All optimizers, clipping and schedules.
+#pragma once
+
+#include "accrue/optim/clip.h"
+#include "accrue/optim/optimizer.h"
+#include "accrue/optim/parameter_list.h"
+#include "accrue/optim/schedule.h"
+#include "accrue/optim/sgd.h"

@@ -1,0 +1,80 @@
+// Schedules: learning rates as functions of the step.
+#pragma once
+
+#include "accrue/optim/optimizer.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace accrue::optim {
+
+/// Where a schedule stands, to be saved and loaded.
+struct ScheduleState {
+  std::int64_t step = 0;
+  std::vector<double> base_lrs;  ///< per group
+  std::vector<double> last_lrs;
+};
+
+/// Sets the learning rates of an optimizer, one step at a time. Borrows the optimizer, which must
+/// live longer. The making of a schedule is its step 0 and sets the rates of the first update.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  /// To be called after each update. Errors: ValueError when a rate is no float >= 0; the schedule
+  /// and the optimizer stay then.
+  void step();
+
+  /// Steps made since step 0.
+  std::int64_t last_step() const { return state_.step; }
+  /// The rates that the schedule set last, one per group.
+  const std::vector<double>& last_lrs() const { return state_.last_lrs; }
+
+  const ScheduleState& state() const { return state_; }
+  /// Continues where `state` was saved, and sets the optimizer's rates to those of then.
+  /// Errors: ValueError for another number of groups, a negative step or an invalid rate.
+  void load_state(const ScheduleState& state);
+
+ protected:
+  /// Takes the optimizer's rates as base rates; the derived constructor calls start().
+  explicit Schedule(Optimizer& optimizer);
+  void start();
+
+  /// The rate of `group` at step `t`; a pure function.
+  virtual double lr_at(int group, std::int64_t t) const = 0;
+  double base_lr(int group) const { return state_.base_lrs[static_cast<std::size_t>(group)]; }
+  int num_groups() const { return optimizer_.num_groups(); }
+
+ private:
+  void move_to(std::int64_t t);
+
+  Optimizer& optimizer_;
+  ScheduleState state_;
+};
+
+/// lr = base * factor(t), in double.
+class LambdaLR final : public Schedule {
+ public:
+  using Factor = std::function<double(std::int64_t t)>;
+
+  /// One factor for all groups. Errors: ValueError for a null factor or an invalid rate at step 0.
+  LambdaLR(Optimizer& optimizer, Factor factor);
+  /// One factor per group. Errors also: ValueError for another number of factors.
+  LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);
+
+ private:
+  double lr_at(int group, std::int64_t t) const override;
+
+  std::vector<Factor> factors_;
+};
+
+/// Factor t / max(1, warmup) for t < warmup, then max(0, (total - t) / max(1, total - warmup)).
+/// With a warm-up the first update has the rate 0. Errors: ValueError for negative counts.
+LambdaLR linear_schedule_with_warmup(Optimizer& optimizer, std::int64_t warmup, std::int64_t total);
+
+/// Factor t / max(1, warmup) for t < warmup, then 1. Errors: ValueError for a negative count.
+LambdaLR constant_schedule_with_warmup(Optimizer& optimizer, std::int64_t warmup);
+
+}  // namespace accrue::optim

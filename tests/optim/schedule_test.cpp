@@ -1,0 +1,143 @@
+// Schedules: torch's values in double, resuming, refused rates.
+#include "accrue/optim/schedule.h"
+
+#include "accrue/optim/sgd.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <cmath>
+
+namespace accrue::optim {
+namespace {
+
+Variable leaf() { return Variable::leaf(Tensor::zeros({1})); }
+
+/// The rates at steps 0 .. 11.
+std::vector<double> rates(Schedule& schedule, const Optimizer& optimizer) {
+  std::vector<double> out = {optimizer.lr()};
+  for (int step = 1; step < 12; ++step) {
+    schedule.step();
+    CHECK(schedule.last_step() == step);
+    CHECK(schedule.last_lrs() == std::vector<double>{optimizer.lr()});
+    out.push_back(optimizer.lr());
+  }
+  return out;
+}
+
+TEST_CASE("optim.schedule: warm-up and linear decay have the doubles of torch's LambdaLR") {
+  SGD sgd({leaf()}, {.lr = .1});
+  LambdaLR schedule = linear_schedule_with_warmup(sgd, 3, 10);
+  CHECK(rates(schedule, sgd) == std::vector<double>{0.0,
+                                                    0.03333333333333333,
+                                                    0.06666666666666667,
+                                                    0.1,
+                                                    0.08571428571428572,
+                                                    0.07142857142857144,
+                                                    0.05714285714285714,
+                                                    0.04285714285714286,
+                                                    0.02857142857142857,
+                                                    0.014285714285714285,
+                                                    0.0,
+                                                    0.0});
+}
+
+TEST_CASE("optim.schedule: a constant rate after warm-up") {
+  SGD sgd({leaf()}, {.lr = .1});
+  LambdaLR schedule = constant_schedule_with_warmup(sgd, 3);
+  std::vector<double> expected(12, 0.1);
+  expected[0] = 0;
+  expected[1] = 0.03333333333333333;
+  expected[2] = 0.06666666666666667;
+  CHECK(rates(schedule, sgd) == expected);
+
+  SGD flat({leaf()}, {.lr = .1});
+  LambdaLR none = constant_schedule_with_warmup(flat, 0);
+  CHECK(rates(none, flat) == std::vector<double>(12, 0.1));
+}
+
+TEST_CASE("optim.schedule: warm-up beyond the total and a total of 0 decay to 0") {
+  SGD sgd({leaf()}, {.lr = 1});
+  LambdaLR longer = linear_schedule_with_warmup(sgd, 4, 2);
+  const std::vector<double> values = rates(longer, sgd);
+  CHECK(values[3] == 0.75);
+  CHECK(values[4] == 0);
+  SGD other({leaf()}, {.lr = 1});
+  LambdaLR empty = linear_schedule_with_warmup(other, 0, 0);
+  CHECK(other.lr() == 0);
+}
+
+TEST_CASE("optim.schedule: each group has its base rate and may have its own factor") {
+  SGD sgd({{{leaf()}, {.lr = 1}}, {{leaf()}, {.lr = 10}}});
+  LambdaLR shared(sgd, [](std::int64_t t) { return 1.0 / static_cast<double>(1 + t); });
+  shared.step();
+  CHECK(sgd.lr(0) == .5);
+  CHECK(sgd.lr(1) == 5);
+
+  SGD other({{{leaf()}, {.lr = 1}}, {{leaf()}, {.lr = 10}}});
+  LambdaLR own(
+      other, {[](std::int64_t) { return 2.0; }, [](std::int64_t t) { return t > 0 ? 3.0 : 1.0; }});
+  CHECK(own.last_lrs() == std::vector<double>{2, 10});
+  own.step();
+  CHECK(own.last_lrs() == std::vector<double>{2, 30});
+}
+
+TEST_CASE("optim.schedule: a resumed schedule continues in the same bits") {
+  SGD sgd({leaf()}, {.lr = .1});
+  LambdaLR schedule = linear_schedule_with_warmup(sgd, 3, 100);
+  for (int step = 0; step < 50; ++step) schedule.step();
+  const ScheduleState saved = schedule.state();
+
+  SGD fresh({leaf()}, {.lr = .7});
+  LambdaLR resumed = linear_schedule_with_warmup(fresh, 3, 100);
+  resumed.load_state(saved);
+  CHECK(fresh.lr() == sgd.lr());
+  for (int step = 0; step < 60; ++step) {
+    schedule.step();
+    resumed.step();
+    CHECK(fresh.lr() == sgd.lr());
+  }
+  CHECK(resumed.last_step() == 110);
+}
+
+TEST_CASE("optim.schedule: rates that are no rates are refused and nothing moves") {
+  SGD sgd({leaf()}, {.lr = .5});
+  LambdaLR schedule(sgd, [](std::int64_t t) { return t == 2 ? std::nan("") : 1.0; });
+  schedule.step();
+  CHECK_THROWS_WITH_AS(
+      schedule.step(), "[schedule] lr must be >= 0 and finite in float32, got nan", ValueError);
+  CHECK(schedule.last_step() == 1);
+  CHECK(sgd.lr() == .5);
+  CHECK_THROWS_AS(LambdaLR(sgd, [](std::int64_t) { return -1.0; }), ValueError);
+  CHECK(sgd.lr() == .5);
+}
+
+TEST_CASE("optim.schedule: wrong arguments and states are refused") {
+  SGD sgd({leaf()}, {.lr = .5});
+  CHECK_THROWS_WITH_AS(linear_schedule_with_warmup(sgd, -1, 10),
+                       "[linear_schedule_with_warmup] warmup must be >= 0, got -1",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(linear_schedule_with_warmup(sgd, 0, -1),
+                       "[linear_schedule_with_warmup] total must be >= 0, got -1",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(constant_schedule_with_warmup(sgd, -1),
+                       "[constant_schedule_with_warmup] warmup must be >= 0, got -1",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(LambdaLR(sgd, std::vector<LambdaLR::Factor>()),
+                       "[LambdaLR] one factor per group is needed, got 0 for 1 groups",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(LambdaLR(sgd, LambdaLR::Factor()),
+                       "[LambdaLR] a factor must be callable, got null",
+                       ValueError);
+  LambdaLR schedule = constant_schedule_with_warmup(sgd, 0);
+  CHECK_THROWS_WITH_AS(
+      schedule.load_state({3, {.5, .5}, {.5}}),
+      "[schedule] a state must have a step >= 0 and rates for 1 groups, got step 3 and 2 base and "
+      "1 last rates",
+      ValueError);
+  CHECK_THROWS_AS(schedule.load_state({-1, {.5}, {.5}}), ValueError);
+  CHECK_THROWS_AS(schedule.load_state({1, {.5}, {std::nan("")}}), ValueError);
+  CHECK(sgd.lr() == .5);
+  CHECK(schedule.last_step() == 0);
+}
+
+}  // namespace
+}  // namespace accrue::optim
