@@ -1,7 +1,7 @@
-"""Objects compiled for AVX2 define nothing that the linker could hand to portable code.
+"""Objects compiled for AVX2 or AVX-512 define nothing that the linker could hand to portable code.
 
 A weak function (a template or inline function that was not inlined) is merged over all objects: the
-copy that survives may be the AVX2 one, and a processor without AVX2 then dies far from any kernel.
+copy that survives may use AVX2, and a processor without it then dies far from any kernel.
 Run: isa.py <nm> <namespace> <objects>...
 """
 import subprocess
