@@ -24,7 +24,8 @@ Loss cross_entropy(const Variable& logits,
 }
 
 Loss mse(const Variable& x, const Variable& y) {
-  return Loss::from_rows(mse_rows(x, y), x.numel());
+  const Variable rows = mse_rows(x, y);
+  return Loss::from_rows(rows.rank() > 0 ? rows : reshape(rows, {1}), x.numel());
 }
 
 }  // namespace accrue::nn

@@ -18,8 +18,9 @@ Loss cross_entropy(const Variable& logits,
 
 /// Squared error; weight: elements.
 ///
-/// Shapes:  x, y [..., C] equal, rank >= 1. Grad: to both.
-/// Errors:  those of mse_rows; ShapeError for scalars.
+/// Shapes:  x, y equal; a row is one innermost vector, or one element of a batch [N] from a loader.
+/// Grad:    to both.
+/// Errors:  those of mse_rows.
 Loss mse(const Variable& x, const Variable& y);
 
 /// nn::mse as an object.

@@ -7,11 +7,14 @@
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
+#include <limits>
+#include <vector>
 
 namespace accrue::nn {
 namespace {
 
 const float kNan = std::nanf("");
+constexpr float kInf = HUGE_VALF;
 
 TEST_CASE("nn.loss: cross_entropy holds a row per label and counts those that are not ignored") {
   const Variable logits = Tensor::zeros({3, 4});
@@ -83,6 +86,59 @@ TEST_CASE("nn.loss: an ignored row of NaN leaves the loss and its gradient alone
   CHECK(logits.grad().to_vector<float>() == std::vector<float>{0, 0, -0.5f, 0.5f});
 }
 
+TEST_CASE("nn.loss: logits at the edge of the number range") {
+  struct Edge {
+    const char* name;
+    std::vector<float> logits;
+    double mean;
+    std::vector<float> gradient;
+  };
+  const std::vector<Edge> edges = {
+      {"one class", {5}, 0, {0}},
+      {"far apart", {-1e38f, 1e38f}, 2e38, {-1, 1}},
+      {"equal and huge", {3e38f, 3e38f}, std::log(2.0), {-0.5f, 0.5f}},
+      {"the target impossible", {-kInf, 0}, kInf, {-1, 1}},
+      {"the others impossible", {0, -kInf}, 0, {0, 0}},
+      {"the target infinite", {kInf, 0}, kNan, {kNan, kNan}},
+      {"all impossible", {-kInf, -kInf}, kNan, {kNan, kNan}},
+      {"another not a number", {0, kNan}, kNan, {kNan, kNan}},
+  };
+  for (const Edge& edge : edges) {
+    CAPTURE(edge.name);
+    const auto C = static_cast<std::int64_t>(edge.logits.size());
+    const Variable logits = Variable::leaf(Tensor::from(edge.logits, {1, C}));
+    const Loss loss = nn::cross_entropy(logits, Tensor::of<std::int64_t>({0}));
+    loss.sum().backward();
+    if (std::isfinite(edge.mean)) {
+      CHECK(loss.mean() == doctest::Approx(edge.mean).epsilon(1e-6));
+    } else {
+      CHECK(canonical_bits(loss.mean()) == canonical_bits(edge.mean));
+    }
+    const std::vector<float> gradient = logits.grad().to_vector<float>();
+    for (std::size_t c = 0; c < gradient.size(); ++c) {
+      CHECK(canonical_bits(gradient[c] + 0) == canonical_bits(edge.gradient[c]));
+    }
+  }
+  MESSAGE(edges.size(), " edges");
+}
+
+TEST_CASE("nn.loss: labels outside the classes and options outside their domain are refused") {
+  const auto loss = [](std::int64_t label, const CrossEntropyOptions& options = {}) {
+    return nn::cross_entropy(
+        Variable(Tensor::zeros({2, 3})), Tensor::of<std::int64_t>({0, label}), options);
+  };
+  CHECK_THROWS_AS(loss(3), IndexError);
+  CHECK_THROWS_AS(loss(-1), IndexError);
+  CHECK_THROWS_AS(loss(std::numeric_limits<std::int64_t>::min()), IndexError);
+  CHECK_THROWS_AS(nn::cross_entropy(Variable(Tensor::zeros({1, 0})), Tensor::of<std::int64_t>({0})),
+                  ShapeError);
+  CHECK(loss(1, {.ignore_index = 0}).weight().value() == 1);
+  CHECK_THROWS_AS(loss(1, {.label_smoothing = -0.1}), ValueError);
+  CHECK_THROWS_AS(loss(1, {.label_smoothing = 1.1}), ValueError);
+  CHECK_THROWS_AS(loss(1, {.class_weights = Tensor::ones({2})}), ShapeError);
+  CHECK(std::isnan(loss(1, {.class_weights = Tensor::of<float>({0, 0, 1})}).mean()));
+}
+
 TEST_CASE("nn.loss: mse weighs elements and does not broadcast") {
   const Loss loss = MSELoss()(Variable(Tensor::of<float>({{1, 2}, {3, 4}})),
                               Variable(Tensor::of<float>({{1, 1}, {1, 1}})));
@@ -97,10 +153,16 @@ TEST_CASE("nn.loss: mse weighs elements and does not broadcast") {
                        "or expand one of them",
                        ShapeError);
   CHECK_THROWS_AS(shapes({3, 2}, {3, 4}), ShapeError);
-  CHECK_THROWS_WITH_AS(
-      shapes({}, {}),
-      "[loss] row losses must have a dimension, got a scalar; do not sum over samples",
-      ShapeError);
+  const auto mean = [](float x, float y) {
+    return nn::mse(Variable(Tensor::of<float>({x})), Variable(Tensor::of<float>({y}))).mean();
+  };
+  CHECK(std::isnan(mean(kInf, kInf)));
+  CHECK(mean(1e20f, -1e20f) == kInf);
+  const auto ones = [](const Shape& shape) { return Variable(Tensor::ones(shape)); };
+  CHECK(nn::mse(ones({3}), ones({3})).rows().shape() == Shape{1});
+  CHECK(nn::mse(ones({}), ones({})).weight().value() == 1);
+  const Variable batch(Tensor::ones({3}).with_sample_axis({.dim = 0}));
+  CHECK(nn::mse(batch, ones({3})).rows().shape() == Shape{3});
 }
 
 TEST_CASE("nn.loss: one padded batch of eight sequences has the documented gradient") {
