@@ -134,6 +134,23 @@ TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched b
   CHECK(equal_bits(b.value(), d.value()));
 }
 
+TEST_CASE("optim.optimizer: a parameter frozen between save and load keeps its momentum") {
+  Variable a = leaf({1}), b = leaf({1});
+  SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .5});
+  a.set_grad(Tensor::ones({1}));
+  b.set_grad(Tensor::ones({1}));
+  sgd.step();
+  const OptimizerState saved = {{"lr", sgd.state()[0].second},
+                                {"momentum.a", Tensor::full({1}, 2)},
+                                {"momentum.b", Tensor::full({1}, 4)}};
+  b.set_requires_grad(false);
+  sgd.load_state(saved);
+  sgd.step();
+  CHECK(a.item<float>() == .5f - .5f * 2);
+  CHECK(b.item<float>() == .5f);
+  CHECK(sgd.state()[2].second.item<float>() == 4);
+}
+
 TEST_CASE("optim.optimizer: a state lists the rates, then the slots of stepped parameters") {
   Variable a = leaf({2}), b = leaf({3});
   SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .9});

@@ -96,6 +96,10 @@ TEST_CASE("optim.schedule: a resumed schedule continues in the same bits") {
     CHECK(fresh.lr() == sgd.lr());
   }
   CHECK(resumed.last_step() == 110);
+  resumed.load_state({std::int64_t{1} << 40, saved.base_lrs, saved.last_lrs});
+  resumed.step();
+  CHECK(resumed.last_step() == (std::int64_t{1} << 40) + 1);
+  CHECK(fresh.lr() == 0);
 }
 
 TEST_CASE("optim.schedule: rates that are no rates are refused and nothing moves") {
