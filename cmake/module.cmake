@@ -25,10 +25,11 @@ function(accrue_isa module isa sources)
   target_sources(accrue_${module} PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
-# accrue_module(<folder> HEADERS ... SOURCES ... [ISA_SOURCES ...])
-# HEADERS are public and installed; ISA_SOURCES are compiled once per instruction set.
+# accrue_module(<folder> HEADERS ... SOURCES ... [ISA_SOURCES ...] [AVX512_SOURCES ...])
+# HEADERS are public and installed; ISA_SOURCES are compiled once per instruction set, those of them
+# that AVX512_SOURCES repeats for AVX-512 too.
 function(accrue_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;ISA_SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;ISA_SOURCES;AVX512_SOURCES")
   set(target accrue_${name})
   if(arg_SOURCES OR arg_ISA_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
@@ -48,6 +49,7 @@ function(accrue_module name)
     accrue_isa(${name} portable "${arg_ISA_SOURCES}" -Wno-psabi)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       accrue_isa(${name} avx2 "${arg_ISA_SOURCES}" -mavx2 -mfma)
+      accrue_isa(${name} avx512 "${arg_AVX512_SOURCES}" -mavx2 -mfma -mavx512f -mavx512vl)
       target_compile_definitions(${target} PRIVATE ACCRUE_HAS_AVX2)
     endif()
   endif()

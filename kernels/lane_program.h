@@ -47,7 +47,7 @@ struct LaneProgram {
 };
 
 /// Runs [it, end) on `tile`, which offers zero(), load(slot), chain(begin, end), close(),
-/// merge(slot) and store(slot): a scalar, a register tile, a CUDA thread.
+/// merge(slot) and store(slot): a scalar, a vector, a CUDA thread.
 template <class Tile>
 ACCRUE_HD void interpret(const LaneInstruction* it, const LaneInstruction* end, Tile& tile) {
   for (; it != end; ++it) {

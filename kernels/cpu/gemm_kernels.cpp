@@ -26,14 +26,14 @@ struct Cut {
   std::int64_t b_size, a_size, scratch_size;
 };
 
-Cut cut_of(const Gemm<float>& gemm, const Rectangle& part) {
+Cut cut_of(const GemmBlocks& program, const Rectangle& part) {
   Cut cut{};
   cut.rows = part.row_end - part.row_begin;
   cut.cols = least(part.col_end - part.col_begin, kBlockCols);
-  for (const auto& block : gemm.blocks) cut.depth = most(cut.depth, block.end - block.begin);
+  for (const auto& block : program.blocks) cut.depth = most(cut.depth, block.end - block.begin);
   const std::int64_t col_tiles = ceil_div(cut.cols, kTileCols);
-  cut.scratch_size = gemm.num_scratch * kTileSize;
-  if (gemm.blocks.size() > 1 && gemm.num_scratch > 0) {
+  cut.scratch_size = program.num_scratch * kTileSize;
+  if (program.blocks.size() > 1 && program.num_scratch > 0) {
     const std::int64_t row_of_tiles = cut.scratch_size * col_tiles;
     const std::int64_t fit = most(kScratch / row_of_tiles * kTileRows / kBlockRows, 1);
     cut.rows = least(cut.rows, fit * kBlockRows);
@@ -44,20 +44,24 @@ Cut cut_of(const Gemm<float>& gemm, const Rectangle& part) {
   return cut;
 }
 
-using TileFunction = void (*)(const TileArgs&, std::span<const LaneInstruction>);
+using TileFunction = void (*)(const TileArgs&, std::span<const GemmStep>);
 
 template <int kRows, int kVecs>
-void run_tile(const TileArgs& args, std::span<const LaneInstruction> instructions) {
-  GemmTile<kRows, kVecs> tile{args, {}};
-  interpret(instructions.data(), instructions.data() + instructions.size(), tile);
+void run_tile(const TileArgs& args, std::span<const GemmStep> steps) {
+  GemmTile<kRows, kVecs>{args, {}}.run(steps);
 }
 
-constexpr TileFunction kTiles[kTileRows][2] = {{run_tile<1, 1>, run_tile<1, 2>},
-                                               {run_tile<2, 1>, run_tile<2, 2>},
-                                               {run_tile<3, 1>, run_tile<3, 2>},
-                                               {run_tile<4, 1>, run_tile<4, 2>},
-                                               {run_tile<5, 1>, run_tile<5, 2>},
-                                               {run_tile<6, 1>, run_tile<6, 2>}};
+template <int kVecs>
+constexpr TileFunction kTiles[kTileRows] = {run_tile<1, kVecs>,
+                                            run_tile<2, kVecs>,
+                                            run_tile<3, kVecs>,
+                                            run_tile<4, kVecs>,
+                                            run_tile<5, kVecs>,
+                                            run_tile<6, kVecs>};
+
+TileFunction tile_function(std::int64_t rows, std::int64_t cols) {
+  return (cols > kTileVecSize ? kTiles<kTileVecs> : kTiles<1>)[rows - 1];
+}
 
 /// Packs the columns [begin, end) of a block of b into strips of kTileCols.
 void pack_b(const Gemm<float>& gemm,
@@ -101,8 +105,6 @@ void run_tiles(const Gemm<float>& gemm,
                std::int64_t scratch_step) {
   const std::int64_t depth = block.end - block.begin;
   TileArgs args;
-  args.b_k = kTileCols;
-  args.a_row = 1;
   args.buffers = gemm.buffers.data();
   args.num_buffers = static_cast<std::int64_t>(gemm.buffers.size());
   args.b = b;
@@ -112,8 +114,8 @@ void run_tiles(const Gemm<float>& gemm,
     args.a = a;
     for (args.row = part.row_begin; args.row < part.row_end; args.row += kTileRows) {
       const std::int64_t rows = least(kTileRows, part.row_end - args.row);
-      args.a_k = rows;
-      kTiles[rows - 1][args.cols > kVecSize](args, block.instructions);
+      args.rows = static_cast<int>(rows);
+      tile_function(rows, args.cols)(args, block.steps);
       args.a += depth * rows;
       args.scratch += scratch_step;
     }
@@ -123,23 +125,26 @@ void run_tiles(const Gemm<float>& gemm,
 
 }  // namespace
 
-std::int64_t gemm_workspace(const Gemm<float>& gemm, const Rectangle& part) {
-  const Cut cut = cut_of(gemm, part);
+std::int64_t gemm_workspace(const GemmBlocks& program, const Rectangle& part) {
+  const Cut cut = cut_of(program, part);
   return cut.b_size + cut.a_size + cut.scratch_size;
 }
 
-void gemm_tiles(const Gemm<float>& gemm, const Rectangle& part, float* workspace) {
-  const Cut cut = cut_of(gemm, part);
+void gemm_tiles(const Gemm<float>& gemm,
+                const GemmBlocks& program,
+                const Rectangle& part,
+                float* workspace) {
+  const Cut cut = cut_of(program, part);
   float* const packed_b = workspace;
   float* const scratch = packed_b + cut.b_size;
   float* const packed_a = scratch + cut.scratch_size;
-  const std::int64_t step = gemm.blocks.size() > 1 ? gemm.num_scratch * kTileSize : 0;
+  const std::int64_t step = program.blocks.size() > 1 ? program.num_scratch * kTileSize : 0;
   for (std::int64_t col = part.col_begin; col < part.col_end; col += cut.cols) {
     const std::int64_t col_end = least(col + cut.cols, part.col_end);
     const std::int64_t col_tiles = ceil_div(col_end - col, kTileCols);
     for (std::int64_t row = part.row_begin; row < part.row_end; row += cut.rows) {
       const std::int64_t row_end = least(row + cut.rows, part.row_end);
-      for (const auto& block : gemm.blocks) {
+      for (const auto& block : program.blocks) {
         pack_b(gemm, block, col, col_end, packed_b);
         float* tiles = scratch;
         for (std::int64_t i = row; i < row_end; i += kBlockRows) {
@@ -175,27 +180,31 @@ struct Element {
   ACCRUE_INLINE void merge(std::int32_t slot) { acc = at(slot) + acc; }
   ACCRUE_INLINE void store(std::int32_t slot) { at(slot) = acc; }
   ACCRUE_INLINE void chain(std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) acc = fma(gemm.a(row, k), gemm.b(k, col), acc);
+    for (std::int64_t k = begin; k < end; ++k) {
+      if (gemm.live && !gemm.live[k]) continue;
+      acc = fma(gemm.a(row, k), gemm.b(k, col), acc);
+    }
   }
   static ACCRUE_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
   static ACCRUE_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 };
 
 template <class T>
-void run_elements(const Gemm<T>& gemm, const Rectangle& part) {
-  const auto& instructions = gemm.blocks[0].instructions;
+void run_elements(const Gemm<T>& gemm) {
+  const auto& instructions = gemm.program.instructions;
+  const LaneInstruction* const first = instructions.data();
   T scratch[kMaxLaneScratch];
-  for (std::int64_t row = part.row_begin; row < part.row_end; ++row) {
-    for (std::int64_t col = part.col_begin; col < part.col_end; ++col) {
+  for (std::int64_t row = 0; row < gemm.a.rows; ++row) {
+    for (std::int64_t col = 0; col < gemm.b.cols; ++col) {
       Element<T> element{gemm, row, col, T(0), scratch};
-      interpret(instructions.data(), instructions.data() + instructions.size(), element);
+      interpret(first, first + instructions.size(), element);
     }
   }
 }
 
 }  // namespace
 
-void gemm_elements(const Gemm<float>& gemm, const Rectangle& part) { run_elements(gemm, part); }
-void gemm_elements(const Gemm<double>& gemm, const Rectangle& part) { run_elements(gemm, part); }
+void gemm_elements(const Gemm<float>& gemm) { run_elements(gemm); }
+void gemm_elements(const Gemm<double>& gemm) { run_elements(gemm); }
 
 }  // namespace accrue::kernels::ACCRUE_ISA

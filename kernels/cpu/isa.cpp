@@ -10,35 +10,38 @@
 namespace accrue::kernels {
 namespace {
 
-bool can_run_avx2() {
+constexpr Isa kAllIsas[] = {Isa::portable, Isa::avx2, Isa::avx512};
+
+bool can_run(Isa isa) {
 #ifdef ACCRUE_HAS_AVX2
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
+  return isa == Isa::portable || (avx2 && (isa == Isa::avx2 || avx512));
 #else
-  return false;
+  return isa == Isa::portable;
 #endif
 }
 
 Isa checked(Isa isa, const char* operation) {
-  ACCRUE_CHECK(isa == Isa::portable || can_run_avx2(),
+  ACCRUE_CHECK(can_run(isa),
                ValueError,
                operation,
-               "this build and CPU must offer AVX2 and FMA, got isa ",
+               "this build and CPU must offer the isa, got ",
                name_of(isa),
-               "; use portable, which gives the same bits");
+               "; use ",
+               name_of(best_isa()),
+               ", which gives the same bits");
   return isa;
 }
 
 Isa initial_isa() {
   const char* value = std::getenv("ACCRUE_ISA");
   if (value == nullptr) return best_isa();
-  if (std::string_view(value) == name_of(Isa::portable)) return Isa::portable;
-  ACCRUE_CHECK(std::string_view(value) == name_of(Isa::avx2),
-               ValueError,
-               "current_isa",
-               "ACCRUE_ISA must be portable or avx2, got '",
-               value,
-               "'; correct or unset it");
-  return checked(Isa::avx2, "current_isa");
+  for (const Isa isa : kAllIsas)
+    if (std::string_view(value) == name_of(isa)) return checked(isa, "current_isa");
+  throw ValueError(text("[current_isa] ACCRUE_ISA must be portable, avx2 or avx512, got '",
+                        value,
+                        "'; correct or unset it"));
 }
 
 std::atomic<Isa>& chosen_isa() {
@@ -48,12 +51,20 @@ std::atomic<Isa>& chosen_isa() {
 
 }  // namespace
 
-Isa best_isa() { return can_run_avx2() ? Isa::avx2 : Isa::portable; }
+Isa best_isa() {
+  Isa best = Isa::portable;
+  for (const Isa isa : kAllIsas)
+    if (can_run(isa)) best = isa;
+  return best;
+}
 
 Isa current_isa() { return chosen_isa().load(std::memory_order_relaxed); }
 
 void set_isa(Isa isa) { chosen_isa().store(checked(isa, "set_isa"), std::memory_order_relaxed); }
 
-const char* name_of(Isa isa) { return isa == Isa::avx2 ? "avx2" : "portable"; }
+const char* name_of(Isa isa) {
+  constexpr const char* kNames[] = {"portable", "avx2", "avx512"};
+  return kNames[static_cast<int>(isa)];
+}
 
 }  // namespace accrue::kernels

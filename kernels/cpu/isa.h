@@ -8,6 +8,7 @@ namespace accrue::kernels {
 enum class Isa : std::uint8_t {
   portable,  ///< any CPU; std::fma per element, slow where the compiler's baseline lacks FMA
   avx2,      ///< x86-64 with AVX2 and FMA
+  avx512,    ///< also AVX-512 (F, VL): matrix products on registers of 16 floats, the rest as avx2
 };
 
 /// The fastest version that this build holds and this CPU runs.
@@ -15,7 +16,7 @@ Isa best_isa();
 
 /// The version in use: the one set, else the environment's ACCRUE_ISA, else best_isa().
 ///
-/// Errors:  ValueError when ACCRUE_ISA is not portable or avx2, or names a version that cannot run.
+/// Errors:  ValueError when ACCRUE_ISA is none of them, or names a version that cannot run.
 Isa current_isa();
 
 /// Sets the version all threads use from their next kernel on.

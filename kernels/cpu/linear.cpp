@@ -49,9 +49,9 @@ void multiply(Matrix<const T> a, Matrix<const T> b, const T* bias, Matrix<T> c) 
   // The bias is a slot that the program only reads.
   const GemmSlot<T> buffers[] = {{c.data, c.row_stride}, {const_cast<T*>(bias), 0}};
   if (bias) {
-    gemm<T>(a, b, buffers, {instructions, 2, 0});
+    gemm<T>({a, b, buffers, {instructions, 2, 0}});
   } else {
-    gemm<T>(a, b, {buffers, 1}, {without_bias, 1, 0});
+    gemm<T>({a, b, {buffers, 1}, {without_bias, 1, 0}});
   }
 }
 
@@ -82,7 +82,7 @@ void accumulate(const Args& args, Matrix<const T> a, Matrix<const T> b) {
   std::vector<GemmSlot<T>> many(args.buffers.size() > kFew ? args.buffers.size() : 0);
   GemmSlot<T>* const buffers = many.empty() ? few : many.data();
   for (std::size_t i = 0; i < args.buffers.size(); ++i) buffers[i] = {args.buffers[i], b.cols};
-  gemm<T>(a, b, {buffers, args.buffers.size()}, args.program, live_rows(args.dy));
+  gemm<T>({a, b, {buffers, args.buffers.size()}, args.program, live_rows(args.dy)});
 }
 
 }  // namespace

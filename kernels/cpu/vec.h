@@ -1,74 +1,79 @@
-// Vec: eight floats, the arithmetic of every CPU kernel. Only for sources in ISA_SOURCES.
+// Vec and TileVec: the floats of one register, for the sources compiled per instruction set.
 //
-// +, -, *, / and comparisons act per element (GCC vector extensions); `mask ? a : b` selects.
-// Each operation rounds as its scalar twin, so a Vec kernel equals a scalar loop in every bit.
+// + acts per element (GCC vector extensions). Each operation rounds as its scalar twin, so a vector
+// kernel equals a scalar loop in every bit.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
-namespace accrue::kernels::ACCRUE_ISA {
-
-using Vec = float __attribute__((vector_size(32)));
-using IntVec = std::int32_t __attribute__((vector_size(32)));  // also the type of a mask
-inline constexpr int kVecSize = 8;
-
 #define ACCRUE_INLINE inline __attribute__((always_inline))
 
-ACCRUE_INLINE Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
+namespace accrue::kernels::ACCRUE_ISA {
+
+/// Eight floats.
+using Vec = float __attribute__((vector_size(32)));
+inline constexpr int kVecSize = 8;
+
+/// The widest register.
+#ifdef __AVX512F__
+using TileVec = float __attribute__((vector_size(64)));
+#else
+using TileVec = Vec;
+#endif
+inline constexpr int kTileVecSize = sizeof(TileVec) / sizeof(float);
+
+/// A vector at any address, seen as the floats it consists of.
+template <class V>
+struct __attribute__((packed, may_alias)) Unaligned {
+  V value;
+};
+
+template <class V = Vec>
+ACCRUE_INLINE V load(const float* p) {
+  return reinterpret_cast<const Unaligned<V>*>(p)->value;
 }
 
-ACCRUE_INLINE void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+template <class V>
+ACCRUE_INLINE void store(float* p, V v) {
+  reinterpret_cast<Unaligned<V>*>(p)->value = v;
+}
 
-ACCRUE_INLINE Vec broadcast(float x) { return Vec{x, x, x, x, x, x, x, x}; }
-
-/// The integers 0 to 7.
-ACCRUE_INLINE IntVec iota() { return IntVec{0, 1, 2, 3, 4, 5, 6, 7}; }
+template <class V = Vec>
+ACCRUE_INLINE V broadcast(float x) {
+  if constexpr (sizeof(V) == sizeof(Vec)) {
+    return V{x, x, x, x, x, x, x, x};
+  } else {
+    return V{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+  }
+}
 
 /// The first `count` elements, the rest +0. Touches no byte beyond them.
 ACCRUE_INLINE Vec load_partial(const float* p, int count) {
 #ifdef __AVX2__
-  return _mm256_maskload_ps(p, reinterpret_cast<__m256i>(iota() < count));
+  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), index));
 #else
   Vec v = broadcast(0.0f);
-  std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(float));
+  for (int i = 0; i < count; ++i) v[i] = p[i];
   return v;
 #endif
 }
 
-/// Stores the first `count` elements. Touches no byte beyond them.
-ACCRUE_INLINE void store_partial(float* p, Vec v, int count) {
-#ifdef __AVX2__
-  _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(iota() < count), v);
-#else
-  std::memcpy(p, &v, static_cast<std::size_t>(count) * sizeof(float));
-#endif
-}
-
 /// a * b + c, rounded once.
-ACCRUE_INLINE Vec fma(Vec a, Vec b, Vec c) {
-#ifdef __AVX2__
+ACCRUE_INLINE TileVec fma(TileVec a, TileVec b, TileVec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__)
   return _mm256_fmadd_ps(a, b, c);
 #else
-  for (int i = 0; i < kVecSize; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  for (int i = 0; i < kTileVecSize; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return c;
 #endif
 }
-
-/// a > b ? a : b per element: b where either is NaN.
-ACCRUE_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
-/// a < b ? a : b per element: b where either is NaN.
-ACCRUE_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
-
-ACCRUE_INLINE IntVec as_int(Vec v) { return reinterpret_cast<IntVec>(v); }
-ACCRUE_INLINE Vec as_float(IntVec v) { return reinterpret_cast<Vec>(v); }
 
 /// Transposes the 8x8 block whose rows are r[0] to r[7].
 ACCRUE_INLINE void transpose(Vec (&r)[8]) {

@@ -160,8 +160,10 @@ struct KeepSettings {
 
 /// The CPU paths this machine can run.
 inline std::vector<kernels::Isa> all_isas() {
-  if (kernels::best_isa() == kernels::Isa::portable) return {kernels::Isa::portable};
-  return {kernels::Isa::portable, kernels::best_isa()};
+  std::vector<kernels::Isa> isas;
+  for (const auto isa : {kernels::Isa::portable, kernels::Isa::avx2, kernels::Isa::avx512})
+    if (isa <= kernels::best_isa()) isas.push_back(isa);
+  return isas;
 }
 
 }  // namespace accrue::test

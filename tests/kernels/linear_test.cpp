@@ -19,9 +19,9 @@ const std::vector<std::int64_t> kSizes = {
     0, 1, 2, 3, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 40, 97};
 const std::vector<std::int64_t> kDepths = {0, 1, 2, 7, 8, 9, 40, 64, 255, 256, 257, 530};
 
-/// Sets a random CPU path and number of threads; the portable path, being slow, less often.
+/// Sets a random CPU path and number of threads.
 void shuffle_settings(Dice& dice) {
-  set_isa(dice.once_in(4) ? Isa::portable : best_isa());
+  set_isa(dice.pick(all_isas()));
   set_num_threads(static_cast<int>(1 + dice.below(3)));
 }
 

@@ -1,0 +1,37 @@
+// GemmProgram: a lane program cut into blocks of k and fused into the steps that tiles run.
+#pragma once
+
+#include "accrue/kernels/cpu/gemm.h"
+
+#include <vector>
+
+namespace accrue::kernels {
+
+/// Owns the blocks of the program cut last. Reuses its memory: one per thread, not one per call.
+class GemmProgram {
+ public:
+  /// Cuts chains at multiples of `depth` and at the k whose byte in `live` is 0. Where the program
+  /// moves on to another block, acc is stored before the border and loaded behind it.
+  GemmBlocks cut(const LaneProgram& program, const std::uint8_t* live, std::int64_t depth);
+
+ private:
+  void cut_chain(const LaneProgram& program,
+                 std::size_t at,
+                 const std::uint8_t* live,
+                 std::int64_t depth);
+  void enter(std::int64_t block, const LaneProgram& program, std::size_t next);
+  int carrier(const LaneProgram& program, std::size_t next);
+  bool is_idle_close(const LaneProgram& program, std::size_t at) const;
+  void emit(const LaneInstruction& instruction);
+  void follow_signs(const LaneInstruction& instruction);
+
+  std::vector<GemmStep> steps_;
+  std::vector<std::size_t> first_steps_;  // of each block
+  std::vector<GemmBlock> blocks_;
+  std::vector<bool> slot_closed_;  // the slot cannot hold -0
+  bool acc_closed_ = false;
+  int phase_ = 0;  // of the last operation in the last step
+  std::int32_t num_scratch_ = 0;
+};
+
+}  // namespace accrue::kernels
