@@ -160,11 +160,13 @@ std::int64_t Module::num_parameters() const {
 }
 
 void Module::set_requires_grad(bool requires_grad) {
-  for (Variable& parameter : parameters()) parameter.set_requires_grad(requires_grad);
+  for (auto& [name, parameter] : parameters_) parameter.set_requires_grad(requires_grad);
+  for (const auto& [name, module] : modules_) module->set_requires_grad(requires_grad);
 }
 
 void Module::zero_grad() {
-  for (Variable& parameter : parameters()) parameter.zero_grad();
+  for (auto& [name, parameter] : parameters_) parameter.zero_grad();
+  for (const auto& [name, module] : modules_) module->zero_grad();
 }
 
 void Module::train(bool mode) {

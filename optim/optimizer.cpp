@@ -1,5 +1,6 @@
 #include "accrue/optim/optimizer.h"
 
+#include "accrue/autograd/leaf.h"
 #include "accrue/core/error.h"
 #include "accrue/optim/gradients.h"
 
@@ -72,7 +73,7 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad() {
-  for (auto [name, parameter] : parameters_) parameter.zero_grad();
+  for (const auto& [name, parameter] : parameters_) parameter.node()->as_leaf()->zero_grad();
 }
 
 void Optimizer::check_group(const char* operation, int group) const {
