@@ -10,7 +10,6 @@ void chain_any(const ChainRun<T>& run) {
   const auto [count, a, b, acc, a_stride, b_stride, acc_stride] = run;
   if (a_stride == 1 && b_stride <= 1 && b_stride >= 0 && acc_stride == 1) {
     const bool one_factor = b_stride == 0;
-#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) {
       acc[i] = scalar::fma(a[i], one_factor ? b[0] : b[i], acc[i]);
     }

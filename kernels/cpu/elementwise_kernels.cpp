@@ -34,7 +34,6 @@ void map(const MapRun& run, F f) {
     }
     T* const first_out = static_cast<T*>(run.out) + begin * run.out_stride;
     T* const out = run.out_stride == 1 ? first_out : buffers[N];
-#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) out[i] = f(in, i);
     if (out == first_out) continue;
     for (std::int64_t i = 0; i < count; ++i) first_out[i * run.out_stride] = out[i];

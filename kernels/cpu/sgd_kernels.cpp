@@ -17,7 +17,6 @@ void step(const SgdStep<T>& args, std::int64_t begin, std::int64_t end) {
   const T kept = static_cast<T>(1.0 - args.dampening), rate = static_cast<T>(-args.lr);
   const T sign = args.maximize ? T(-1) : T(1);
   const bool nesterov = args.nesterov;
-#pragma GCC ivdep
   for (std::int64_t i = begin; i < end; ++i) {
     T d = sign * g[i];
     if (kDecay) d = fma(decay, p[i], d);
