@@ -43,7 +43,11 @@ class BlockTree {
 /// One block: elements [begin, begin + count), count <= kSumBlock, by `acc = step(acc, j)`.
 template <class T, class Step>
 ACCRUE_HD T accumulate_block(std::int64_t begin, std::int64_t count, Step step) {
-  if (count == 1) return step(T(0), begin) + T(0);  // the other 31 partials are +0
+  if (count <= 4) {  // the other partials are +0 and change nothing before the block closes
+    T few[4] = {};
+    for (std::int64_t i = 0; i < count; ++i) few[i] = step(T(0), begin + i);
+    return ((few[0] + few[2]) + (few[1] + few[3])) + T(0);
+  }
   T partial[kSumPartials] = {};
   const std::int64_t whole = count & -kSumPartials;
   for (std::int64_t j = 0; j < whole; j += kSumPartials) {
@@ -83,9 +87,15 @@ ACCRUE_HD T sum_in_order(std::int64_t n, Load load) {
 /// n = 0; a maximum of zero comes out as +0, whatever the signs.
 template <class T, class Load>
 ACCRUE_HD T max_in_order(std::int64_t n, Load load) {
+  constexpr T kLowest = -static_cast<T>(__builtin_huge_val());
+  const auto larger = [](T a, T x) { return (x > a) || (x != x) ? x : a; };
+  if (n <= 4) {
+    T best = kLowest;
+    for (std::int64_t j = 0; j < n; ++j) best = larger(best, load(j));
+    return best + T(0);
+  }
   T best[kSumPartials];
-  for (T& value : best) value = -static_cast<T>(__builtin_huge_val());
-  const auto larger = [](T a, T x) { return (x > a) | (x != x) ? x : a; };
+  for (T& value : best) value = kLowest;
   const std::int64_t whole = n & -std::int64_t{kSumPartials};
   for (std::int64_t j = 0; j < whole; j += kSumPartials) {
     for (int i = 0; i < kSumPartials; ++i) best[i] = larger(best[i], load(j + i));
