@@ -3,11 +3,11 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
-# accrue_program(<name> a.cpp ...): <build>/bench/<name>, linked to the whole library.
+# accrue_program(<name> a.cpp ...): <build>/bench/<name>, linked to the whole library and to
+# accrue_programs, what programs share.
 function(accrue_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(
-    ${name} PRIVATE accrue::accrue fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_link_libraries(${name} PRIVATE accrue_programs)
 endfunction()
 
 # accrue_peer(<name> HEADER <h> [HEADER_FOLDERS ...] LIBRARIES <lib>... SOURCES a.cpp ...): a program

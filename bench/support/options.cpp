@@ -1,0 +1,103 @@
+#include "accrue/bench/support/options.h"
+
+#include "accrue/bench/support/program.h"
+#include "accrue/core/error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <cstdio>
+
+namespace accrue::bench {
+
+struct Options::Parser {
+  CLI::App app;
+};
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw ProgramEnd{kUsage, message + "; --help lists the options"};
+}
+
+std::string flag_name(const std::string& name) { return "--" + name; }
+
+std::int64_t to_integer(const std::string& name,
+                        const std::string& given,
+                        std::int64_t min,
+                        std::int64_t max) {
+  std::int64_t value = 0;
+  const char* end = given.data() + given.size();
+  const auto [last, error] = std::from_chars(given.data(), end, value);
+  if (error != std::errc() || last != end || value < min || value > max) {
+    refuse(text("--", name, " must be an integer in [", min, ", ", max, "], got '", given, "'"));
+  }
+  return value;
+}
+
+}  // namespace
+
+Options::Options(const std::string& description) : parser_(std::make_unique<Parser>()) {
+  parser_->app.description(description);
+}
+Options::~Options() = default;
+
+void Options::flag(const std::string& name, bool& value, const std::string& help) {
+  parser_->app
+      .add_flag_callback(
+          flag_name(name), [&value] { value = true; }, help)
+      ->disable_flag_override();
+}
+
+void Options::integer(const std::string& name,
+                      std::int64_t& value,
+                      const std::string& help,
+                      std::int64_t min,
+                      std::int64_t max) {
+  parser_->app
+      .add_option_function<std::string>(
+          flag_name(name),
+          [&value, name, min, max](const std::string& given) {
+            value = to_integer(name, given, min, max);
+          },
+          help)
+      ->option_text(text("N [", value, "]"));
+}
+
+void Options::choice(const std::string& name,
+                     std::size_t& value,
+                     const std::vector<std::string>& choices,
+                     const std::string& help) {
+  const std::string listed = CLI::detail::join(choices, "|");
+  parser_->app
+      .add_option_function<std::string>(
+          flag_name(name),
+          [&value, name, choices, listed](const std::string& given) {
+            const auto found = std::find(choices.begin(), choices.end(), given);
+            if (found == choices.end())
+              refuse(text("--", name, " must be ", listed, ", got '", given, "'"));
+            value = static_cast<std::size_t>(found - choices.begin());
+          },
+          help)
+      ->option_text(listed + " [" + choices[value] + "]");
+}
+
+void Options::file(const std::string& name, std::string& value, const std::string& help) {
+  parser_->app.add_option(flag_name(name), value, help)->option_text("FILE");
+}
+
+void Options::parse(int argc, char** argv) {
+  try {
+    parser_->app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(parser_->app.help().c_str(), stdout);
+    throw ProgramEnd{kDone, ""};
+  } catch (const CLI::ParseError& error) {
+    refuse(error.what());
+  }
+  for (const CLI::Option* option : parser_->app.get_options()) {
+    if (option->count() > 1) refuse(option->get_name() + " is given more than once");
+  }
+}
+
+}  // namespace accrue::bench

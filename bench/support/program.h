@@ -1,0 +1,33 @@
+// The frame of every program: exit codes, and what becomes of exceptions and failed output.
+#pragma once
+
+#include <string>
+
+namespace accrue::bench {
+
+/// How a program ends. One more is free for the shell: ctest reads 77 as skipped.
+enum ExitCode : int {
+  kDone = 0,
+  kClaimFailed = 1,  ///< bits differ, a figure was missed
+  kUsage = 64,
+  kInternal = 70,
+  kOutOfMemory = 71,
+  kCannotCreate = 73,
+  kInputOutput = 74,
+  kConfiguration = 78,
+};
+
+/// Ends the program from anywhere below run_program(): `message` goes to stderr as one line.
+struct ProgramEnd {
+  ExitCode code;
+  std::string message;
+};
+
+/// Runs `body` and returns the exit code: its result, or the code of what it threw.
+///
+/// Whatever is written to stdout has arrived when this returns 0: a full disk or a closed stdout
+/// gives kInputOutput. ValueError is a configuration that does not work; other errors of the
+/// library are internal. Every failure prints one line on stderr.
+int run_program(int (*body)(int argc, char** argv), int argc, char** argv);
+
+}  // namespace accrue::bench
