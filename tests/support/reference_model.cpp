@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 
 namespace accrue::reference {
 namespace {
@@ -16,7 +18,12 @@ using kernels::scalar::log;
 using test::literal_accumulate;
 using test::literal_sum;
 
-std::int64_t size_of(const Row& row) { return static_cast<std::int64_t>(row.size()); }
+using Window = std::span<const Sample>;
+
+template <class List>
+std::int64_t size_of(const List& list) {
+  return static_cast<std::int64_t>(list.size());
+}
 float& at(Row& row, std::int64_t i) { return row[static_cast<std::size_t>(i)]; }
 float at(const Row& row, std::int64_t i) { return row[static_cast<std::size_t>(i)]; }
 
@@ -120,8 +127,7 @@ void add_row(const Model& model, const Sample& sample, std::size_t r, float dlos
   }
   auto [loss, dy] = classify ? cross_entropy(x.back(), sample.classes[r], dloss)
                              : squared_error(x.back(), sample.targets[r], dloss);
-  lane.loss += loss;
-  lane.weight += classify ? 1 : size_of(x.back());
+  lane.loss += loss * dloss;
   for (std::size_t l = model.layers.size(); l-- > 0;) {
     if (model.layers[l].relu) {
       for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = x[l + 1][i] > 0 ? dy[i] : 0;
@@ -159,22 +165,41 @@ std::vector<Row> by_parameter(const Model& model, const std::vector<Row>& uses) 
   return gradients;
 }
 
+/// What the losses of samples [begin, end) are divided by.
+std::int64_t weight_of(const Model& model, Window window, std::int64_t begin, std::int64_t end) {
+  std::int64_t weight = 0;
+  for (std::int64_t p = begin; p < end; ++p) {
+    const auto& [inputs, targets, classes] = window[static_cast<std::size_t>(p)];
+    for (const Row& target : targets) weight += size_of(target);
+    if (model.loss == LossKind::mse) continue;
+    for (const std::int64_t label : classes) weight += label != kIgnored;
+  }
+  return weight;
+}
+
+/// What the losses of position p are multiplied by before they are added: 1, or the fault's factor.
+float scale_at(const Model& model, Window window, std::int64_t p, const Training& training) {
+  if (training.fault != Fault::scale_by_reciprocals) return 1;
+  const std::int64_t b = training.micro_batch_size, size = size_of(window);
+  const std::int64_t weight = weight_of(model, window, p / b * b, std::min(p / b * b + b, size));
+  return (1.0f / static_cast<float>(weight)) * (1.0f / static_cast<float>((size + b - 1) / b));
+}
+
 /// The sums over window positions [begin, end): chains per lane, closed, then the aligned tree.
 Sums sum_rows(const Model& model,
-              const Sample* window,
+              Window window,
               std::int64_t begin,
               std::int64_t end,
-              const Training& training,
-              float dloss = 1) {
+              const Training& training) {
   std::vector<Sums> nodes;
   for (std::int64_t l = 0; l < training.lanes; ++l) {
     const std::int64_t first = l * training.global_batch_size / training.lanes;
     const std::int64_t last = (l + 1) * training.global_batch_size / training.lanes;
     Sums lane = empty_lane(model);
     for (std::int64_t p = std::max(first, begin); p < std::min(last, end); ++p) {
-      for (std::size_t r = 0; r < window[p].inputs.size(); ++r) {
-        add_row(model, window[p], r, dloss, lane);
-      }
+      const Sample& sample = window[static_cast<std::size_t>(p)];
+      const float scale = scale_at(model, window, p, training);
+      for (std::size_t r = 0; r < sample.inputs.size(); ++r) add_row(model, sample, r, scale, lane);
     }
     nodes.push_back(lane + empty_lane(model));  // adding +0 closes the lane
   }
@@ -184,6 +209,7 @@ Sums sum_rows(const Model& model,
     nodes.resize(nodes.size() / 2);
   }
   nodes[0].gradients = by_parameter(model, nodes[0].gradients);
+  nodes[0].weight = weight_of(model, window, begin, end);
   return nodes[0];
 }
 
@@ -195,35 +221,24 @@ void divide(Sums& sums, std::int64_t count) {
   sums.loss /= divisor;
 }
 
-/// The mean over a window of `size` samples, right or with the fault.
-Sums window_mean(const Model& model,
-                 const Sample* window,
-                 std::int64_t size,
-                 const Training& training) {
+/// The mean over a window, right or with the fault.
+Sums window_mean(const Model& model, Window window, const Training& training) {
   const Fault fault = training.fault;
-  const std::int64_t b = training.micro_batch_size;
-  if (fault == Fault::none || fault == Fault::swap_lanes) {
-    Sums sums = sum_rows(model, window, 0, size, training);
-    divide(sums, sums.weight);
-    return sums;
-  }
-  const std::int64_t num_steps = (size + b - 1) / b;
-  Sums total;
-  for (std::int64_t begin = 0; begin < size; begin += b) {
-    const std::int64_t end = std::min(begin + b, size);
-    Sums part = sum_rows(model, window, begin, end, training);
-    if (fault == Fault::mean_of_means) divide(part, part.weight);
-    if (fault == Fault::scale_by_reciprocals) {
-      const float scale =
-          (1.0f / static_cast<float>(part.weight)) * (1.0f / static_cast<float>(num_steps));
-      part = sum_rows(model, window, begin, end, training, scale);
-      part.loss *= scale;
+  const std::int64_t b = training.micro_batch_size, size = size_of(window);
+  if (fault == Fault::add_finished_product || fault == Fault::mean_of_means) {
+    const bool by_part = fault == Fault::mean_of_means;
+    Sums total;
+    for (std::int64_t begin = 0; begin < size; begin += b) {
+      Sums part = sum_rows(model, window, begin, std::min(begin + b, size), training);
+      if (by_part) divide(part, part.weight);
+      total = begin == 0 ? part : total + part;
     }
-    total = begin == 0 ? part : total + part;
+    divide(total, by_part ? (size + b - 1) / b : total.weight);
+    return total;
   }
-  if (fault == Fault::mean_of_means) divide(total, num_steps);
-  if (fault == Fault::add_finished_product) divide(total, total.weight);
-  return total;
+  Sums sums = sum_rows(model, window, 0, size, training);
+  if (fault != Fault::scale_by_reciprocals) divide(sums, sums.weight);
+  return sums;
 }
 
 // ---- the step (contract 15, SGD with momentum) ----
@@ -260,11 +275,12 @@ std::vector<Step> train(Model& model,
                         const std::vector<Sample>& samples,
                         const Training& training) {
   std::vector<Step> steps;
-  const auto num_samples = static_cast<std::int64_t>(samples.size());
+  const std::int64_t num_samples = size_of(samples);
   for (int epoch = 0; epoch < training.epochs; ++epoch) {
     for (std::int64_t begin = 0; begin < num_samples; begin += training.global_batch_size) {
       const std::int64_t size = std::min(training.global_batch_size, num_samples - begin);
-      const Sums mean = window_mean(model, samples.data() + begin, size, training);
+      const Window window(samples.data() + begin, static_cast<std::size_t>(size));
+      const Sums mean = window_mean(model, window, training);
       if (mean.weight == 0) continue;
       Step step{mean.loss, mean.gradients};
       std::vector<Row> gradients = step.gradients;

@@ -16,14 +16,14 @@ using Row = std::vector<float>;
 inline constexpr std::int64_t kIgnored = -100;
 
 struct Sample {
-  std::vector<Row> inputs;
-  std::vector<Row> targets;           ///< one per row, for squared error
-  std::vector<std::int64_t> classes;  ///< one per row, for cross-entropy
+  std::vector<Row> inputs = {};
+  std::vector<Row> targets = {};           ///< one per row, for squared error
+  std::vector<std::int64_t> classes = {};  ///< one per row, for cross-entropy
 };
 
 struct Parameter {
   std::int64_t rows = 0, cols = 0;
-  Row values;
+  Row values = {};
   Row momentum = {};  ///< empty before the first step
 };
 
@@ -38,8 +38,8 @@ enum class LossKind : std::uint8_t { mse, cross_entropy };
 
 /// Layers may share parameters. Each use has its own accumulators (contract 5).
 struct Model {
-  std::vector<Parameter> parameters;  ///< in definition order
-  std::vector<Layer> layers;
+  std::vector<Parameter> parameters = {};  ///< in definition order
+  std::vector<Layer> layers = {};
   LossKind loss = LossKind::mse;
 };
 
@@ -64,9 +64,9 @@ struct Training {
 
 /// What a window left behind.
 struct Step {
-  float loss = 0;                ///< mean over the window
-  std::vector<Row> gradients{};  ///< before clipping; one per parameter
-  std::vector<Row> weights{};    ///< after the step
+  float loss = 0;                   ///< mean over the window
+  std::vector<Row> gradients = {};  ///< before clipping; one per parameter
+  std::vector<Row> weights = {};    ///< after the step
 
   bool operator==(const Step&) const = default;
 };
