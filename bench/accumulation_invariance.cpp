@@ -1,0 +1,209 @@
+// Proves that every split of the batch gives the same bits, and that the proof has teeth.
+//
+// Each model is trained with every split of B into A micro-batches of b, on every CPU path. One
+// hash covers gradients, loss and weights of every step. It must equal the hash of the scalar
+// reference model, which knows no micro-batches. Then faults are put into the reference model: each
+// must change the hash of some split.
+#include "accrue/bench/support/invariance_cases.h"
+#include "accrue/bench/support/options.h"
+#include "accrue/bench/support/program.h"
+#include "accrue/core/bits.h"
+#include "accrue/kernels/cpu/isa.h"
+#include "accrue/kernels/cpu/parallel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace accrue::bench {
+namespace {
+
+using reference::Fault;
+using reference::Training;
+
+Training training_of(std::int64_t global_batch_size, int lanes) {
+  return {.global_batch_size = global_batch_size,
+          .lanes = lanes,
+          .epochs = 2,
+          .lr = 0.05,
+          .momentum = 0.9,
+          .max_norm = 0.5};
+}
+
+/// Two whole windows, and a last one that cuts a lane.
+std::int64_t num_samples(std::int64_t global_batch_size) {
+  return 2 * global_batch_size + 2 * global_batch_size / 3 + 1;
+}
+
+/// Every b that divides B.
+std::vector<std::int64_t> micro_batch_sizes(std::int64_t global_batch_size) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t b = 1; b <= global_batch_size; ++b) {
+    if (global_batch_size % b == 0) sizes.push_back(b);
+  }
+  return sizes;
+}
+
+std::uint64_t reference_hash(reference::Model model,
+                             const std::vector<reference::Sample>& samples,
+                             const Training& training) {
+  return hash_of(reference::train(model, samples, training));
+}
+
+struct CpuPath {
+  kernels::Isa isa;
+  int threads;
+};
+
+std::vector<CpuPath> cpu_paths() {
+  std::vector<CpuPath> paths;
+  for (int isa = 0; isa <= static_cast<int>(kernels::best_isa()); ++isa) {
+    for (const int threads : {1, 2}) paths.push_back({static_cast<kernels::Isa>(isa), threads});
+  }
+  return paths;
+}
+
+// ---- every split, every path ----
+
+struct Count {
+  int runs = 0;
+  int differing = 0;  ///< from the reference
+};
+
+/// Trains with every split on every path and prints a row of the table.
+void check_splits(const InvarianceCase& start, Training training, Count& total) {
+  const std::uint64_t expected = reference_hash(start.model, start.samples, training);
+  const std::vector<std::int64_t> sizes = micro_batch_sizes(training.global_batch_size);
+  const std::vector<CpuPath> paths = cpu_paths();
+  std::string differing;
+  for (const auto& [isa, threads] : paths) {
+    kernels::set_isa(isa);
+    kernels::set_num_threads(threads);
+    for (const std::int64_t b : sizes) {
+      training.micro_batch_size = b;
+      const std::uint64_t hash = hash_of(train_by_library(start, training));
+      ++total.runs;
+      if (hash == expected) continue;
+      ++total.differing;
+      differing += fmt::format("    {} x {}, {}, threads {}: {}\n",
+                               training.global_batch_size / b,
+                               b,
+                               name_of(isa),
+                               threads,
+                               hex16(hash));
+    }
+  }
+  fmt::print("{:<14} {:>3} {:>5}   {:>2} splits x {} paths   {}  {}\n{}",
+             start.name,
+             training.global_batch_size,
+             training.lanes,
+             sizes.size(),
+             paths.size(),
+             hex16(expected),
+             differing.empty() ? "= reference" : "DIFFERS",
+             differing);
+}
+
+// ---- teeth ----
+
+struct Tooth {
+  Fault fault;
+  const char* name;
+};
+constexpr Tooth kTeeth[] = {{Fault::add_finished_product, "finished product added"},
+                            {Fault::scale_by_reciprocals, "scaled by 1/b * 1/A"},
+                            {Fault::mean_of_means, "mean of means"},
+                            {Fault::swap_lanes, "lanes swapped"}};
+
+struct Differences {
+  int count = 0;     ///< splits whose bits differ from the right ones
+  std::string cell;  ///< of the table, with the splits that do not differ
+};
+
+Differences differences(const Tooth& tooth, const InvarianceCase& start, std::int64_t global) {
+  Training training = training_of(global, 8);
+  // Whole windows only, so that no fault is seen by its handling of a short one.
+  const std::vector<reference::Sample> samples(start.samples.begin(),
+                                               start.samples.begin() + 2 * global);
+  const std::uint64_t right = reference_hash(start.model, samples, training);
+  training.fault = tooth.fault;
+  const std::vector<std::int64_t> sizes = micro_batch_sizes(global);
+  Differences result;
+  std::string equal;
+  for (const std::int64_t b : sizes) {
+    training.micro_batch_size = b;
+    const bool differs = reference_hash(start.model, samples, training) != right;
+    result.count += differs;
+    if (!differs) equal += fmt::format(" {}x{}", global / b, b);
+  }
+  result.cell = fmt::format(
+      "{:>2} of {:>2}{}", result.count, sizes.size(), equal.empty() ? "" : ", not" + equal);
+  return result;
+}
+
+/// Prints which splits show each fault; returns the number of faults that none shows, for some
+/// model and B. Powers of two scale exactly, so B = 16 is printed but owes nothing.
+int check_teeth(const InvarianceCase& layer,
+                const InvarianceCase& tokens,
+                const std::vector<std::int64_t>& sizes) {
+  fmt::print(
+      "\nSplits whose bits differ when the reference accumulates in a wrong way (8 lanes):\n\n"
+      "{:<24} {:>3}   {:<34} {}\n",
+      "fault",
+      "B",
+      layer.name,
+      tokens.name);
+  int num_unseen = 0;
+  for (const Tooth& tooth : kTeeth) {
+    for (const std::int64_t global : sizes) {
+      const Differences in_layer = differences(tooth, layer, global);
+      const Differences in_tokens = differences(tooth, tokens, global);
+      fmt::print("{:<24} {:>3}   {:<34} {}\n", tooth.name, global, in_layer.cell, in_tokens.cell);
+      num_unseen += global != 16 && (in_layer.count == 0 || in_tokens.count == 0);
+    }
+  }
+  return num_unseen;
+}
+
+int run(int argc, char** argv) {
+  bool quick = false;
+  Options options("Trains three models with every split of the batch and compares the bits.");
+  options.flag("quick", quick, "only B = 24 with 8 lanes");
+  options.parse(argc, argv);
+  const std::vector<std::int64_t> sizes =
+      quick ? std::vector<std::int64_t>{24} : std::vector<std::int64_t>{16, 24, 30, 96};
+  const std::vector<int> lanes = quick ? std::vector<int>{8} : std::vector<int>{1, 8, 16};
+  const std::vector<InvarianceCase> cases = invariance_cases(num_samples(96));
+
+  fmt::print(
+      "Each split of B samples into A x b, on each CPU path with 1 and 2 threads: hash of\n"
+      "gradients, loss and weights of 6 steps of SGD with momentum and clipping.\n\n"
+      "{:<14} {:>3} {:>5}   {:<22} {}\n",
+      "model",
+      "B",
+      "lanes",
+      "runs",
+      "hash");
+  Count total;
+  for (const InvarianceCase& whole : cases) {
+    for (const std::int64_t global : sizes) {
+      InvarianceCase start = whole;
+      start.samples.resize(static_cast<std::size_t>(num_samples(global)));
+      for (const int l : lanes) check_splits(start, training_of(global, l), total);
+    }
+  }
+  const int num_unseen = check_teeth(cases[0], cases[2], sizes);
+  fmt::print("\n{} runs, {} differ from the reference; {} faults stay unseen\n",
+             total.runs,
+             total.differing,
+             num_unseen);
+  return total.differing == 0 && num_unseen == 0 ? kDone : kClaimFailed;
+}
+
+}  // namespace
+}  // namespace accrue::bench
+
+int main(int argc, char** argv) {
+  return accrue::bench::run_program(accrue::bench::run, argc, argv);
+}
