@@ -88,13 +88,16 @@ void check_linear(const Variable& x, const Variable& w, const Variable& bias) {
                w.shape(),
                ", got ",
                bias.shape());
-  ACCRUE_CHECK(x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == w.dtype()),
+  const DType bias_dtype = bias.defined() ? bias.dtype() : w.dtype();
+  ACCRUE_CHECK(x.dtype() == w.dtype() && bias_dtype == w.dtype(),
                DTypeError,
                "linear",
                "input, weight and bias must have one dtype, got ",
                x.dtype(),
-               " and ",
+               ", ",
                w.dtype(),
+               " and ",
+               bias_dtype,
                "; convert with to()");
 }
 
