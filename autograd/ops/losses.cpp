@@ -207,7 +207,11 @@ void check_mse(const Variable& x, const Variable& y) {
 
 Variable mse_rows(const Variable& x, const Variable& y) {
   check_mse(x, y);
-  if (x.rank() > 0 && x.value().sample_axis().dim == x.rank() - 1) {
+  const SampleAxis axis = x.value().sample_axis(), other = y.value().sample_axis();
+  check_keeps_samples(!axis.known() || !other.known() || axis == other,
+                      "mse",
+                      "a difference across different sample dimensions");
+  if (x.rank() > 0 && axis.dim == x.rank() - 1) {
     Shape rows = x.shape();
     rows.push_back(1);
     return mse_rows(reshape(x, rows), reshape(y, rows));
@@ -221,7 +225,6 @@ Variable mse_rows(const Variable& x, const Variable& y) {
     kernels::launch_cpu(kernels::MseForward<T>{
         row_matrix<T>(dense_x), row_matrix<T>(dense_y), loss.mutable_data<T>()});
   });
-  const SampleAxis axis = dense_x.sample_axis();
   if (axis.dim < shape.rank()) loss = loss.with_sample_axis(axis);
   return record<MseNode>(
       loss,
