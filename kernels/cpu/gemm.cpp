@@ -15,7 +15,7 @@ namespace accrue::kernels {
 namespace {
 
 constexpr std::int64_t kMaxDepth = 1024;               // of a block of k: b strips stream from L2
-constexpr double kElementWork = 256;                   // products up to which the plain loop wins
+constexpr double kElementWork = 48;                    // products up to which the plain loop wins
 constexpr double kThreadWork = 128 * 1024;             // products that are worth waking a thread
 constexpr std::int64_t kTileRows = 6, kTileCols = 16;  // rectangles end at whole tiles
 
@@ -63,10 +63,9 @@ Grid choose_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t th
 
 void run_tiles(const Gemm<float>& gemm, double work) {
   const std::int64_t m = gemm.a.rows, n = gemm.b.cols, k = gemm.a.cols;
-  const std::int64_t num_blocks = std::max<std::int64_t>(ceil_div(k, kMaxDepth), 1);
+  const std::int64_t num_blocks = ceil_div(k, kMaxDepth);
   thread_local GemmProgram cutter;
-  const GemmBlocks program =
-      cutter.cut(gemm.program, gemm.live, std::max<std::int64_t>(ceil_div(k, num_blocks), 1));
+  const GemmBlocks program = cutter.cut(gemm.program, gemm.live, ceil_div(k, num_blocks));
 
   const std::int64_t row_tiles = ceil_div(m, kTileRows), col_tiles = ceil_div(n, kTileCols);
   const double threads = std::clamp(work / kThreadWork, 1.0, static_cast<double>(num_threads()));
@@ -89,7 +88,7 @@ void run_tiles(const Gemm<float>& gemm, double work) {
 template <class T>
 void gemm(const Gemm<T>& gemm) {
   const double m = static_cast<double>(gemm.a.rows), n = static_cast<double>(gemm.b.cols);
-  const double work = m * n * std::max(static_cast<double>(gemm.a.cols), 1.0);
+  const double work = m * n * static_cast<double>(gemm.a.cols);
   if constexpr (std::is_same_v<T, float>) {
     if (work > kElementWork) return run_tiles(gemm, work);
   }

@@ -10,10 +10,11 @@
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
 
-constexpr std::int64_t kBlockRows = 96;     // of a: with k blocks of 256 half of a small L2
-constexpr std::int64_t kBlockCols = 768;    // of b
-constexpr std::int64_t kScratch = 1 << 20;  // floats of tile scratch that cross blocks of k
-constexpr std::int64_t kSlack = 16;         // floats that packing touches past a block
+constexpr std::int64_t kBlockRows = 96;       // of a: with k blocks of 256 half of a small L2
+constexpr std::int64_t kBlockCols = 768;      // of b
+constexpr std::int64_t kScratch = 1 << 20;    // floats of tile scratch that cross blocks of k
+constexpr std::int64_t kInPlace = 12 * 1024;  // floats: most of L1
+constexpr std::int64_t kSlack = 16;           // floats that packing touches past a block
 
 std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 std::int64_t most(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
@@ -63,63 +64,79 @@ TileFunction tile_function(std::int64_t rows, std::int64_t cols) {
   return (cols > kTileVecSize ? kTiles<kTileVecs> : kTiles<1>)[rows - 1];
 }
 
-/// Packs the columns [begin, end) of a block of b into strips of kTileCols.
-void pack_b(const Gemm<float>& gemm,
-            const GemmBlock& block,
-            std::int64_t begin,
-            std::int64_t end,
-            float* to) {
-  const auto& b = gemm.b;
-  const std::int64_t depth = block.end - block.begin;
-  for (std::int64_t col = begin; col < end; col += kTileCols) {
-    const int width = static_cast<int>(least(kTileCols, end - col));
-    const float* from = b.data + block.begin * b.row_stride + col * b.col_stride;
-    pack({from, b.row_stride, b.col_stride, depth, width}, kTileCols, to);
-    to += depth * kTileCols;
+/// One block of a product: its outputs, and where its operands are packed. Null: read in place.
+struct BlockRun {
+  const Gemm<float>& gemm;
+  const GemmBlock& block;
+  Rectangle part;
+  float *packed_a, *packed_b;
+
+  std::int64_t depth() const { return block.end - block.begin; }
+  const float* a(std::int64_t row) const {
+    return gemm.a.data + row * gemm.a.row_stride + block.begin * gemm.a.col_stride;
+  }
+  const float* b(std::int64_t col) const {
+    return gemm.b.data + block.begin * gemm.b.row_stride + col * gemm.b.col_stride;
+  }
+};
+
+/// Whether to leave an operand where it lies: few tiles reuse it, and its rows of k are near.
+bool in_place(std::int64_t reuses, std::int64_t most_reuses, std::int64_t extent) {
+  return reuses <= most_reuses && extent <= kInPlace && extent >= -kInPlace;
+}
+
+bool in_place_a(const BlockRun& run) {
+  const std::int64_t cols = run.part.col_end - run.part.col_begin;
+  return in_place(cols, 256, run.gemm.a.col_stride * run.depth());
+}
+
+bool in_place_b(const BlockRun& run) {
+  const std::int64_t rows = run.part.row_end - run.part.row_begin;
+  const std::int64_t cols = run.part.col_end - run.part.col_begin;
+  return run.gemm.b.col_stride == 1 && cols % kTileCols == 0 &&
+         in_place(rows, 96, run.gemm.b.row_stride * run.depth());
+}
+
+void pack_b(const BlockRun& run) {
+  const auto& b = run.gemm.b;
+  float* to = run.packed_b;
+  for (std::int64_t col = run.part.col_begin; col < run.part.col_end; col += kTileCols) {
+    const int width = static_cast<int>(least(kTileCols, run.part.col_end - col));
+    pack({run.b(col), b.row_stride, b.col_stride, run.depth(), width}, kTileCols, to);
+    to += run.depth() * kTileCols;
   }
 }
 
-/// Packs the rows [begin, end) of a block of a into strips of kTileRows.
-void pack_a(const Gemm<float>& gemm,
-            const GemmBlock& block,
-            std::int64_t begin,
-            std::int64_t end,
-            float* to) {
-  const auto& a = gemm.a;
-  const std::int64_t depth = block.end - block.begin;
-  for (std::int64_t row = begin; row < end; row += kTileRows) {
-    const int width = static_cast<int>(least(kTileRows, end - row));
-    const float* from = a.data + row * a.row_stride + block.begin * a.col_stride;
-    pack({from, a.col_stride, a.row_stride, depth, width}, width, to);
-    to += depth * width;
+void pack_a(const BlockRun& run) {
+  const auto& a = run.gemm.a;
+  float* to = run.packed_a;
+  for (std::int64_t row = run.part.row_begin; row < run.part.row_end; row += kTileRows) {
+    const int width = static_cast<int>(least(kTileRows, run.part.row_end - row));
+    pack({run.a(row), a.col_stride, a.row_stride, run.depth(), width}, width, to);
+    to += run.depth() * width;
   }
 }
 
-/// Runs a block's instructions on the tiles of `part`, whose a and b are packed.
-void run_tiles(const Gemm<float>& gemm,
-               const GemmBlock& block,
-               const Rectangle& part,
-               const float* a,
-               const float* b,
-               float* scratch,
-               std::int64_t scratch_step) {
-  const std::int64_t depth = block.end - block.begin;
+/// Runs the block's steps on its tiles, whose operands are packed or in place. The scratch of one
+/// tile lies `scratch_step` behind that of the last.
+void run_tiles(const BlockRun& run, float* scratch, std::int64_t scratch_step) {
+  const auto& [gemm, block, part, packed_a, packed_b] = run;
   TileArgs args;
   args.buffers = gemm.buffers.data();
   args.num_buffers = static_cast<std::int64_t>(gemm.buffers.size());
-  args.b = b;
   args.scratch = scratch;
+  args.b_k = packed_b ? kTileCols : gemm.b.row_stride;
+  args.a_row = packed_a ? 1 : gemm.a.row_stride;
   for (args.col = part.col_begin; args.col < part.col_end; args.col += kTileCols) {
     args.cols = static_cast<int>(least(kTileCols, part.col_end - args.col));
-    args.a = a;
+    args.b = packed_b ? packed_b + (args.col - part.col_begin) * run.depth() : run.b(args.col);
     for (args.row = part.row_begin; args.row < part.row_end; args.row += kTileRows) {
-      const std::int64_t rows = least(kTileRows, part.row_end - args.row);
-      args.rows = static_cast<int>(rows);
-      tile_function(rows, args.cols)(args, block.steps);
-      args.a += depth * rows;
+      args.rows = static_cast<int>(least(kTileRows, part.row_end - args.row));
+      args.a = packed_a ? packed_a + (args.row - part.row_begin) * run.depth() : run.a(args.row);
+      args.a_k = packed_a ? args.rows : gemm.a.col_stride;
+      tile_function(args.rows, args.cols)(args, block.steps);
       args.scratch += scratch_step;
     }
-    args.b += depth * kTileCols;
   }
 }
 
@@ -145,13 +162,17 @@ void gemm_tiles(const Gemm<float>& gemm,
     for (std::int64_t row = part.row_begin; row < part.row_end; row += cut.rows) {
       const std::int64_t row_end = least(row + cut.rows, part.row_end);
       for (const auto& block : program.blocks) {
-        pack_b(gemm, block, col, col_end, packed_b);
+        BlockRun run{gemm, block, {row, row_end, col, col_end}, packed_a, packed_b};
+        if (in_place_a(run)) run.packed_a = nullptr;
+        if (in_place_b(run)) run.packed_b = nullptr;
+        if (run.packed_b) pack_b(run);
         float* tiles = scratch;
         for (std::int64_t i = row; i < row_end; i += kBlockRows) {
-          const std::int64_t end = least(i + kBlockRows, row_end);
-          pack_a(gemm, block, i, end, packed_a);
-          run_tiles(gemm, block, {i, end, col, col_end}, packed_a, packed_b, tiles, step);
-          tiles += step * col_tiles * ceil_div(end - i, kTileRows);
+          run.part.row_begin = i;
+          run.part.row_end = least(i + kBlockRows, row_end);
+          if (run.packed_a) pack_a(run);
+          run_tiles(run, tiles, step);
+          tiles += step * col_tiles * ceil_div(run.part.row_end - i, kTileRows);
         }
       }
     }

@@ -13,8 +13,10 @@ inline constexpr int kTileSize = kTileRows * kTileCols;
 
 /// What a tile reads besides its registers.
 struct TileArgs {
-  const float* a = nullptr;  ///< packed: k * rows + row
-  const float* b = nullptr;  ///< packed: k * kTileCols + column
+  const float* a = nullptr;  ///< element (row, k) at a[row * a_row + k * a_k]
+  std::int64_t a_row = 1, a_k = kTileRows;
+  const float* b = nullptr;  ///< kTileCols elements of k from b + k * b_k on
+  std::int64_t b_k = kTileCols;
   const GemmSlot<float>* buffers = nullptr;
   std::int64_t num_buffers = 0;
   std::int64_t row = 0, col = 0;  ///< the tile's first output
@@ -68,18 +70,22 @@ struct GemmTile {
   }
 
   ACCRUE_INLINE void chain(std::int64_t begin, std::int64_t end) {
-    const float* a = args.a + begin * kRows;
-    const float* b = args.b + begin * kTileCols;
-    for (const float* const stop = args.a + end * kRows; a < stop; a += kRows, b += kTileCols) {
+    const float* a = args.a + begin * args.a_k;  // rows 0 to 2
+    const float* a3 = a + 3 * args.a_row;        // rows 3 to 5: two bases reach all six by index
+    const float* b = args.b + begin * args.b_k;
+    for (std::int64_t k = end - begin; k > 0; --k) {
       TileVec bk[kVecs];
 #pragma GCC unroll 2
       for (int v = 0; v < kVecs; ++v) bk[v] = load<TileVec>(b + v * kTileVecSize);
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
-        const TileVec ak = broadcast<TileVec>(a[r]);
+        const TileVec ak = broadcast<TileVec>(r < 3 ? a[r * args.a_row] : a3[(r - 3) * args.a_row]);
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) acc[r][v] = fma(ak, bk[v], acc[r][v]);
       }
+      a += args.a_k;
+      a3 += args.a_k;
+      b += args.b_k;
     }
   }
 
