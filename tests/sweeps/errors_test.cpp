@@ -1,0 +1,76 @@
+// Every documented wrong call: the type of the error, its whole message, and inputs as before.
+#include "accrue/autograd/leaf.h"
+#include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/op_case.h"
+
+#include <map>
+#include <optional>
+
+using namespace accrue;
+using namespace accrue::test;
+
+namespace {
+
+/// What must not change.
+struct Snapshot {
+  Tensor tensor, copy;
+  std::uint64_t version = 0;
+
+  explicit Snapshot(const Tensor& x) : tensor(x) {
+    if (!x.defined()) return;
+    copy = x.clone();
+    version = x.version();
+  }
+  bool holds() const {
+    return !tensor.defined() || (tensor.version() == version && equal_bits(tensor, copy));
+  }
+};
+
+void expect_error(const OpCase& op, const BadCall& bad) {
+  std::vector<Variable> x;
+  std::vector<Snapshot> snapshots;
+  for (const Tensor& input : bad.inputs) {
+    snapshots.emplace_back(input);
+    const bool is_leaf =
+        input.defined() && is_floating(input.dtype()) && !input.sample_axis().known();
+    x.push_back(is_leaf ? Variable::leaf(input) : Variable(input));
+  }
+  Window window;
+  std::optional<MicroBatch> micro_batch;
+  if (bad.in_window) {
+    window.begin({.lanes = {.nominal_size = 2, .count = 2}, .size = 2, .end_lane = 2});
+    micro_batch.emplace(window, 0, 2);
+  }
+  try {
+    (bad.call ? bad.call : op.function)(x);
+    FAIL_CHECK("no error; wanted: " << bad.message);
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()) == bad.message);
+    CHECK(std::type_index(typeid(error)) == bad.type);
+  }
+  for (const Snapshot& snapshot : snapshots) CHECK(snapshot.holds());
+  for (const Variable& variable : x) {
+    if (variable.requires_grad()) CHECK(!variable.node()->as_leaf()->has_grad());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sweeps.errors: wrong calls get a typed error with its message and change nothing") {
+  int num_calls = 0;
+  std::map<std::string, int> calls_of;
+  for (const OpCase& op : op_cases()) {
+    CAPTURE(op.name);
+    for (const BadCall& bad : op.errors) {
+      CAPTURE(bad.message);
+      expect_error(op, bad);
+      ++num_calls;
+    }
+    calls_of[op.name] = static_cast<int>(op.errors.size());
+  }
+  for (const char* name :
+       {"linear with bias", "matmul", "mean of cross_entropy", "mean of mse_loss"}) {
+    CHECK(calls_of[name] >= 10);
+  }
+  MESSAGE("wrong calls get a typed error with its whole message: " << num_calls);
+}
