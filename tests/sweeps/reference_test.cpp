@@ -1,0 +1,90 @@
+// Every operation against plain loops: equal bits forward and backward, in every layout.
+#include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/op_case.h"
+
+using namespace accrue;
+using namespace accrue::test;
+
+namespace {
+
+struct Counts {
+  int samples = 0, gradients = 0;
+};
+
+/// The layouts of the inputs: all the same, or each its own.
+std::vector<Tensor> laid_out_all(const std::vector<Tensor>& tensors, std::size_t first, bool mix) {
+  std::vector<Tensor> result;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    result.push_back(laid_out(tensors[i], kLayouts[(first + (mix ? i : 0)) % 4]));
+  }
+  return result;
+}
+
+/// One forward and backward pass, compared with the references.
+void compare(const OpCase& op,
+             const std::vector<Tensor>& inputs,
+             const Tensor& dy,
+             const Array& y,
+             const Arrays& gradients,
+             Counts& counts) {
+  const std::vector<Variable> x = variables_of(op, inputs);
+  const Variable result = op.function(x);
+  CHECK(same_bits(result.value(), y));
+  result.backward(dy);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!is_floating(inputs[i].dtype())) continue;
+    CAPTURE(i);
+    CHECK(same_bits(x[i].grad(), gradients[i]));
+    ++counts.gradients;
+  }
+  ++counts.samples;
+}
+
+void sweep_layouts(const OpCase& op,
+                   const std::vector<Shape>& shapes,
+                   bool special,
+                   std::mt19937_64& random,
+                   Counts& counts) {
+  const std::vector<Tensor> drawn = draw_all(op, shapes, DType::float32, random, special);
+  for (std::size_t layout = 0; layout < 4; ++layout) {
+    for (const bool mix : {false, true}) {
+      if (mix && drawn.size() == 1) continue;
+      const std::vector<Tensor> inputs = laid_out_all(drawn, layout, mix);
+      const Arrays arrays = arrays_of(inputs);
+      const Array y = op.forward(arrays);
+      const Tensor gradient = draw_gradient(y.shape, DType::float32, random, special);
+      for (const Layout gradient_layout : kLayouts) {
+        const Tensor dy = laid_out(gradient, gradient_layout);
+        const Arrays gradients = op.backward(arrays, y, array_of(dy));
+        CAPTURE(layout);
+        CAPTURE(static_cast<int>(gradient_layout));
+        for (const kernels::Isa isa : {kernels::Isa::portable, kernels::best_isa()}) {
+          kernels::set_isa(isa);
+          compare(op, inputs, dy, y, gradients, counts);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sweeps.reference: every operation has the bits of plain loops, forward and backward") {
+  std::mt19937_64 random(1);
+  Counts counts;
+  const std::vector<OpCase> rows = op_cases();
+  const int repetitions = is_quick() ? 1 : 2;
+  for (const OpCase& op : rows) {
+    CAPTURE(op.name);
+    for (const std::vector<Shape>& shapes : op.shapes) {
+      CAPTURE(shapes[0]);
+      for (int i = 0; i < repetitions; ++i) {
+        sweep_layouts(op, shapes, false, random, counts);
+        sweep_layouts(op, shapes, true, random, counts);
+      }
+    }
+  }
+  MESSAGE("forward and backward equal plain loops in every bit: "
+          << counts.samples << " samples, " << counts.gradients << " gradients, of " << rows.size()
+          << " rows");
+}
