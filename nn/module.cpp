@@ -219,7 +219,7 @@ std::string Module::str() const {
   for (const auto& [name, module] : modules_) {
     std::string lines = module->str();
     indent(lines);
-    out += "\n  (" + name + "): " + lines;
+    out += text("\n  (", name, "): ", lines);
   }
   return out + "\n)";
 }

@@ -74,7 +74,8 @@ void clip_grad_value(const ParameterList& parameters, double value) {
   ACCRUE_CHECK(value >= 0, ValueError, kName, "value must be >= 0, got ", value);
   const std::vector<Gradient> gradients = gradients_of(parameters);
   check_finite(parameters, gradients, kName);
-  for (auto& [position, dense] : writable(parameters, gradients)) {
+  for (Gradient& gradient : writable(parameters, gradients)) {
+    Tensor& dense = gradient.value;
     visit_floating(dense.dtype(), kName, [&]<class T>(T) {
       const T limit = static_cast<T>(std::min<double>(value, std::numeric_limits<T>::max()));
       T* const g = dense.mutable_data<T>();

@@ -62,7 +62,7 @@ void Schedule::load_state(const ScheduleState& state) {
 
 // ---- lambdas ----
 
-LambdaLR::LambdaLR(Optimizer& optimizer, Factor factor)
+LambdaLR::LambdaLR(Optimizer& optimizer, const Factor& factor)
     : LambdaLR(optimizer,
                std::vector<Factor>(static_cast<std::size_t>(optimizer.num_groups()), factor)) {}
 

@@ -60,7 +60,7 @@ class LambdaLR final : public Schedule {
   using Factor = std::function<double(std::int64_t t)>;
 
   /// One factor for all groups. Errors: ValueError for a null factor or an invalid rate at step 0.
-  LambdaLR(Optimizer& optimizer, Factor factor);
+  LambdaLR(Optimizer& optimizer, const Factor& factor);
   /// One factor per group. Errors also: ValueError for another number of factors.
   LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);
 

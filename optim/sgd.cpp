@@ -31,6 +31,7 @@ void check_options(const SgdOptions& options) {
 template <class Field>
 auto of_each(const std::vector<SGD::Group>& groups, Field field) {
   std::vector<std::decay_t<decltype(field(groups[0]))>> out;
+  out.reserve(groups.size());
   for (const SGD::Group& group : groups) out.push_back(field(group));
   return out;
 }
@@ -69,7 +70,8 @@ void SGD::apply(std::span<const Gradient> gradients) {
     }
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const auto& [parameter, gradient] = gradients[i];
+    const std::size_t parameter = gradients[i].parameter;
+    const Tensor& gradient = gradients[i].value;
     const SgdOptions& options = options_of(gradients[i]);
     Tensor value = parameters()[parameter].value();
     Tensor buffer;
