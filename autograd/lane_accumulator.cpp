@@ -3,8 +3,16 @@
 #include "accrue/kernels/linear.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
 
 namespace accrue {
+namespace {
+
+constexpr int kNone = std::numeric_limits<int>::min();
+
+}  // namespace
 
 using kernels::LaneInstruction;
 using kernels::LaneOp;
@@ -28,55 +36,69 @@ LaneTarget LaneTarget::chain(Tensor target, bool load, std::int64_t rows) {
   return result;
 }
 
-/// Writes the program of one micro-batch. While planning, slot b >= 0 is a buffer that existed
-/// before and slot ~v is the v-th value this program stores; place() turns values into scratch
-/// slots, or into buffers when they outlive the program.
-class LanePlanner {
+/// What a plan is a function of: the rows of a micro-batch and where the accumulator stands.
+struct LaneAccumulator::State {
+  WindowSpan span = {};
+  std::int64_t begin = 0, end = 0, rows = 0;  ///< of the micro-batch
+  int until = 0;                              ///< lanes to finish even if no rows come
+  int lane = 0;                               ///< first lane that is not finished
+  bool has_open = false;
+  std::vector<Node> nodes = {};  ///< slot i is buffer i; the open lane's buffer follows
+
+  bool operator==(const State&) const = default;
+};
+
+/// A program and where it leaves the sums.
+struct LaneAccumulator::Plan {
+  State state;
+  std::vector<LaneInstruction> instructions = {};
+  int num_buffers = 0, num_scratch = 0;
+  int lane = 0;
+  std::vector<Node> nodes = {};
+  int open = kNone;
+};
+
+/// Writes a plan. While planning, slot b >= 0 is a buffer that existed before and slot ~v is the
+/// v-th value this program stores; place() turns values into scratch slots, or into buffers when
+/// they outlive the program.
+class LaneAccumulator::Planner {
  public:
-  explicit LanePlanner(LaneAccumulator& accumulator) : state_(accumulator) {
-    for (auto& node : state_.nodes_) {
-      stack_.push_back({node.level, node.index, static_cast<int>(buffers_.size())});
-      buffers_.push_back(std::move(node.partial));
-    }
-    if (state_.open_.defined()) {
-      open_ = static_cast<int>(buffers_.size());
-      has_open_ = true;
-      buffers_.push_back(std::move(state_.open_));
-    }
-    state_.open_ = Tensor();
+  static Plan plan(const State& state) {
+    Planner planner(state);
+    planner.add_rows(state);
+    planner.finish_lanes(state.until);
+    planner.place();
+    return std::move(planner.plan_);
   }
 
-  void rows(std::int64_t begin, std::int64_t end, std::int64_t rows) {
-    const Lanes& lanes = state_.span_.lanes;
+ private:
+  explicit Planner(const State& state) : plan_{.state = state} {
+    plan_.lane = state.lane;
+    plan_.nodes = state.nodes;
+    plan_.num_buffers = static_cast<int>(state.nodes.size());
+    if (state.has_open) plan_.open = plan_.num_buffers++;
+  }
+
+  void add_rows(const State& state) {
+    const auto& [span, begin, end, rows, until, lane, has_open, nodes] = state;
     for (std::int64_t position = begin; position < end;) {
-      const int lane = lanes.lane_of(position);
-      finish_lanes(lane);
-      const std::int64_t lane_end = lanes.begin(lane + 1);
+      const int at = span.lanes.lane_of(position);
+      finish_lanes(at);
+      const std::int64_t lane_end = span.lanes.begin(at + 1);
       const std::int64_t stop = std::min(end, lane_end);
-      emit(has_open_ ? LaneInstruction::load(open_) : LaneInstruction::zero());
-      has_open_ = false;
+      emit(plan_.open == kNone ? LaneInstruction::zero() : LaneInstruction::load(plan_.open));
       emit(LaneInstruction::chain((position - begin) * rows, (stop - begin) * rows));
-      open_ = store();
-      has_open_ = true;
+      plan_.open = store();
       position = stop;
-      if (stop == lane_end) finish_lanes(lane + 1);
+      if (stop == lane_end) finish_lanes(at + 1);
     }
   }
 
   void finish_lanes(int end) {
-    for (; state_.lane_ < end; ++state_.lane_) finish_lane(state_.lane_);
+    for (; plan_.lane < end; ++plan_.lane) finish_lane(plan_.lane);
   }
 
-  LaneTarget place(const Tensor& like);
-
- private:
-  struct Entry {
-    int level;
-    int index;
-    int slot;
-  };
-
-  void emit(LaneInstruction instruction) { instructions_.push_back(instruction); }
+  void emit(LaneInstruction instruction) { plan_.instructions.push_back(instruction); }
 
   int store() {
     emit(LaneInstruction::store(~num_values_));
@@ -85,104 +107,123 @@ class LanePlanner {
 
   /// Brings a value into the accumulator; a store right before is then not needed.
   void load(int slot) {
-    if (instructions_.empty() || instructions_.back().op != LaneOp::store ||
-        instructions_.back().slot != slot) {
+    if (plan_.instructions.empty() || plan_.instructions.back().op != LaneOp::store ||
+        plan_.instructions.back().slot != slot) {
       emit(LaneInstruction::load(slot));
     } else {
-      instructions_.pop_back();
+      plan_.instructions.pop_back();
     }
   }
 
   void finish_lane(int lane) {
-    bool has_sum = has_open_;
-    int slot = open_;
-    if (has_open_) {
+    int slot = std::exchange(plan_.open, kNone);
+    if (slot != kNone) {
       load(slot);
       emit(LaneInstruction::close());
       slot = store();
-      has_open_ = false;
     }
     int level = 0;
     int index = lane;
+    std::vector<Node>& nodes = plan_.nodes;
     // An odd index has its sibling on the left, which is finished if this rank owns it whole.
-    while (index % 2 == 1 && ((index - 1) << level) >= state_.span_.first_lane) {
-      const bool has_sibling =
-          !stack_.empty() && stack_.back().level == level && stack_.back().index == index - 1;
-      if (has_sibling) {
-        if (has_sum) {
-          load(slot);
-          emit(LaneInstruction::merge(stack_.back().slot));
-          slot = store();
+    while (index % 2 == 1 && ((index - 1) << level) >= plan_.state.span.first_lane) {
+      if (!nodes.empty() && nodes.back().level == level && nodes.back().index == index - 1) {
+        const int sibling = nodes.back().slot;
+        nodes.pop_back();
+        if (slot == kNone) {
+          slot = sibling;
         } else {
-          slot = stack_.back().slot;
-          has_sum = true;
+          load(slot);
+          emit(LaneInstruction::merge(sibling));
+          slot = store();
         }
-        stack_.pop_back();
       }
       ++level;
       index /= 2;
     }
-    if (has_sum) stack_.push_back({level, index, slot});
+    if (slot != kNone) nodes.push_back({level, index, slot});
   }
 
-  LaneAccumulator& state_;
-  std::vector<LaneInstruction> instructions_;
-  std::vector<Tensor> buffers_;
-  std::vector<Entry> stack_;
-  int open_ = 0;
-  bool has_open_ = false;
+  void place();
+
+  Plan plan_;
   int num_values_ = 0;
 };
 
-LaneTarget LanePlanner::place(const Tensor& like) {
-  const auto is_kept = [&](int slot) {
-    return (has_open_ && open_ == slot) ||
-           std::any_of(stack_.begin(), stack_.end(), [&](Entry e) { return e.slot == slot; });
-  };
+void LaneAccumulator::Planner::place() {
+  const auto value = [](int slot) { return static_cast<std::size_t>(~slot); };
+  std::vector<char> is_kept(static_cast<std::size_t>(num_values_));
+  for (const Node& node : plan_.nodes) {
+    if (node.slot < 0) is_kept[value(node.slot)] = true;
+  }
+  if (plan_.open < 0 && plan_.open != kNone) is_kept[value(plan_.open)] = true;
+
   std::vector<int> home(static_cast<std::size_t>(num_values_));  // buffer b, or ~scratch
-  std::vector<int> free_buffers;
-  std::vector<int> free_scratch;
-  int num_scratch = 0;
-  for (LaneInstruction& instruction : instructions_) {
+  std::vector<int> free_buffers, free_scratch;
+  for (LaneInstruction& instruction : plan_.instructions) {
+    int& slot = instruction.slot;
     if (instruction.op == LaneOp::load || instruction.op == LaneOp::merge) {
-      if (instruction.slot >= 0) {
-        free_buffers.push_back(instruction.slot);
+      if (slot < 0) slot = home[value(slot)];
+      if (slot < 0) {
+        free_scratch.push_back(~slot);
       } else {
-        instruction.slot = home[static_cast<std::size_t>(~instruction.slot)];
-        free_scratch.push_back(~instruction.slot);
+        free_buffers.push_back(slot);
       }
     } else if (instruction.op == LaneOp::store) {
-      int& place = home[static_cast<std::size_t>(~instruction.slot)];
-      const bool kept = is_kept(instruction.slot);
+      const bool kept = is_kept[value(slot)] != 0;
       std::vector<int>& pool = kept ? free_buffers : free_scratch;
-      if (pool.empty() && kept) {
-        pool.push_back(static_cast<int>(buffers_.size()));
-        buffers_.push_back(Tensor::empty(like.shape(), like.dtype(), like.device()));
-      } else if (pool.empty()) {
-        pool.push_back(num_scratch++);
-      }
-      place = kept ? pool.back() : ~pool.back();
+      if (pool.empty()) pool.push_back(kept ? plan_.num_buffers++ : plan_.num_scratch++);
+      home[value(slot)] = kept ? pool.back() : ~pool.back();
+      slot = home[value(slot)];
       pool.pop_back();
-      instruction.slot = place;
     }
   }
-  const auto num_buffers = static_cast<int>(buffers_.size());
-  for (LaneInstruction& instruction : instructions_) {
-    if (instruction.slot < 0) instruction.slot = num_buffers + ~instruction.slot;
+  for (LaneInstruction& instruction : plan_.instructions) {
+    if (instruction.slot < 0) instruction.slot = plan_.num_buffers + ~instruction.slot;
   }
-  const auto buffer_of = [&](int slot) {
-    return buffers_[static_cast<std::size_t>(slot >= 0 ? slot
-                                                       : home[static_cast<std::size_t>(~slot)])];
-  };
-  state_.nodes_.clear();
-  for (const Entry& entry : stack_) {
-    state_.nodes_.push_back({entry.level, entry.index, buffer_of(entry.slot)});
+  for (Node& node : plan_.nodes) {
+    if (node.slot < 0) node.slot = home[value(node.slot)];
   }
-  if (has_open_) state_.open_ = buffer_of(open_);
+  if (plan_.open < 0 && plan_.open != kNone) plan_.open = home[value(plan_.open)];
+}
+
+/// The plan for `state`. The last few are kept: the parameters of a micro-batch share one, and
+/// windows of one micro-batch repeat it.
+const LaneAccumulator::Plan& LaneAccumulator::plan_for(const State& state) {
+  thread_local std::array<Plan, 4> recent;
+  thread_local std::size_t oldest = 0;
+  for (const Plan& plan : recent) {
+    if (plan.state == state) return plan;
+  }
+  Plan& plan = recent[oldest++ % recent.size()];
+  plan = Planner::plan(state);
+  return plan;
+}
+
+LaneTarget LaneAccumulator::apply(State state, const Tensor& like) {
+  state.span = span_;
+  state.lane = lane_;
+  state.has_open = open_.defined();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    state.nodes.push_back({nodes_[i].level, nodes_[i].index, static_cast<int>(i)});
+  }
+  const Plan& plan = plan_for(state);
+
   LaneTarget target;
-  target.instructions = std::move(instructions_);
-  target.buffers = std::move(buffers_);
-  target.num_scratch = num_scratch;
+  target.instructions = plan.instructions;
+  target.num_scratch = plan.num_scratch;
+  target.buffers.reserve(static_cast<std::size_t>(plan.num_buffers));
+  for (const TreeNode& node : nodes_) target.buffers.push_back(node.partial);
+  if (open_.defined()) target.buffers.push_back(open_);
+  while (static_cast<int>(target.buffers.size()) < plan.num_buffers) {
+    target.buffers.push_back(Tensor::empty(like.shape(), like.dtype(), like.device()));
+  }
+  nodes_.clear();
+  for (const auto& [level, index, slot] : plan.nodes) {
+    nodes_.push_back({level, index, target.buffers[static_cast<std::size_t>(slot)]});
+  }
+  open_ = plan.open == kNone ? Tensor() : target.buffers[static_cast<std::size_t>(plan.open)];
+  lane_ = plan.lane;
   return target;
 }
 
@@ -190,15 +231,11 @@ LaneTarget LaneAccumulator::plan(std::int64_t begin,
                                  std::int64_t end,
                                  std::int64_t rows,
                                  const Tensor& like) {
-  LanePlanner planner(*this);
-  planner.rows(begin, end, rows);
-  return planner.place(like);
+  return apply({.begin = begin, .end = end, .rows = rows}, like);
 }
 
 const std::vector<LaneAccumulator::TreeNode>& LaneAccumulator::finish(const Tensor& like) {
-  LanePlanner planner(*this);
-  planner.finish_lanes(span_.end_lane);
-  planner.place(like).run_merges();
+  if (lane_ < span_.end_lane) apply({.until = span_.end_lane}, like).run_merges();
   return nodes_;
 }
 

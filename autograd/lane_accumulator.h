@@ -15,6 +15,8 @@ struct WindowSpan {
   std::int64_t size = 0;  ///< samples in this window, at most lanes.nominal_size
   int first_lane = 0;     ///< lanes [first_lane, end_lane) are this rank's
   int end_lane = 1;
+
+  bool operator==(const WindowSpan&) const = default;
 };
 
 /// Rows that a kernel chains into a parameter gradient: the program and the buffers it names.
@@ -63,7 +65,19 @@ class LaneAccumulator {
   const std::vector<TreeNode>& finish(const Tensor& like);
 
  private:
-  friend class LanePlanner;
+  struct Node {
+    int level = 0;
+    int index = 0;
+    int slot = 0;
+
+    bool operator==(const Node&) const = default;
+  };
+  struct State;
+  struct Plan;
+  class Planner;
+
+  static const Plan& plan_for(const State& state);
+  LaneTarget apply(State state, const Tensor& like);
 
   WindowSpan span_;
   int lane_;     ///< first lane that is not finished
