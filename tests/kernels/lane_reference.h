@@ -35,9 +35,11 @@ struct Dice {
     if (once_in(16)) return sign * pick<float>({0.0f, 0x1p-140f, 0x1p-75f, 0x1p100f});
     return sign * static_cast<float>(engine() >> 8) * 0x1p-24f;
   }
+  /// Numbers whose products underflow: sums of either zero.
+  float tiny() { return (once_in(2) ? 1.0f : -1.0f) * (once_in(2) ? 0.0f : 0x1p-80f); }
 };
 
-/// A matrix with storage of its own, in one of several layouts.
+/// A matrix with storage of its own, not an element more than its layout needs.
 template <class T = float>
 struct Operand {
   std::vector<T> storage;
@@ -45,14 +47,17 @@ struct Operand {
 
   /// Layout 0: rows contiguous, 1: columns contiguous, 2: gaps in both directions, 3: reversed
   /// rows.
-  Operand(std::int64_t rows, std::int64_t cols, int layout, Dice& dice) {
+  Operand(std::int64_t rows, std::int64_t cols, int layout, Dice& dice, bool tiny = false) {
     const std::int64_t row_strides[] = {cols, 1, 2 * cols + 3, -cols};
     const std::int64_t col_strides[] = {1, rows, 2, 1};
-    storage.resize(static_cast<std::size_t>(2 * (rows + 1) * (cols + 2)));
-    for (auto& x : storage) x = static_cast<T>(dice.value());
-    T* const first =
-        storage.data() + (layout == 3 ? std::max<std::int64_t>(rows - 1, 0) * cols : 0);
-    view = {first, rows, cols, row_strides[layout], col_strides[layout]};
+    const std::int64_t row_stride = row_strides[layout], col_stride = col_strides[layout];
+    const std::int64_t first = layout == 3 ? std::max<std::int64_t>(rows - 1, 0) * cols : 0;
+    if (rows > 0 && cols > 0) {
+      const std::int64_t last = first + (rows - 1) * row_stride + (cols - 1) * col_stride;
+      storage.resize(static_cast<std::size_t>(std::max(first + cols, last + 1)));
+    }
+    for (auto& x : storage) x = static_cast<T>(tiny ? dice.tiny() : dice.value());
+    view = {storage.data() + (storage.empty() ? 0 : first), rows, cols, row_stride, col_stride};
   }
 };
 
@@ -125,10 +130,11 @@ inline Program random_program(std::int64_t rows, Dice& dice) {
   auto& out = program.instructions;
   out.push_back(LaneInstruction::zero());
   std::int64_t row = 0;
-  for (std::int64_t left = 3 + dice.below(40); left > 0; --left) {
+  for (std::int64_t left = 3 + dice.below(60); left > 0; --left) {
     const auto slot = dice.below(std::ssize(defined));
     const auto at = static_cast<std::size_t>(slot);
-    const auto op = static_cast<LaneOp>(dice.below(6));
+    const bool after_close = out.back().op == LaneOp::close && dice.once_in(2);
+    const auto op = after_close ? LaneOp::merge : static_cast<LaneOp>(dice.below(6));
     LaneInstruction it{op, static_cast<std::int32_t>(slot), 0, 0};
     if (op == LaneOp::chain) {
       if (dice.once_in(8)) row = 0;

@@ -17,7 +17,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 const std::vector<std::int64_t> kSizes = {
     0, 1, 2, 3, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 40, 97};
-const std::vector<std::int64_t> kDepths = {0, 1, 2, 7, 8, 9, 40, 64, 255, 256, 257, 530};
+const std::vector<std::int64_t> kDepths = {0, 1, 2, 7, 8, 9, 40, 64, 255, 1023, 1025, 2100};
 
 /// Sets a random CPU path and number of threads.
 void shuffle_settings(Dice& dice) {
@@ -103,7 +103,8 @@ namespace {
 std::int64_t count_gradient_faults(const Program& program,
                                    Matrix<const float> dy,
                                    Matrix<const float> x,
-                                   Dice& dice) {
+                                   Dice& dice,
+                                   bool tiny = false) {
   std::vector<bool> live;
   for (std::int64_t n = 0; n < dy.rows; ++n) live.push_back(!is_zero_row(dy, n));
   const auto num_buffers = static_cast<std::size_t>(program.num_buffers);
@@ -113,8 +114,8 @@ std::int64_t count_gradient_faults(const Program& program,
     weight[s].assign(static_cast<std::size_t>(dy.cols * x.cols), kNan);
     bias[s].assign(static_cast<std::size_t>(dy.cols), kNan);
     if (program.loaded[s]) {
-      for (auto& value : weight[s]) value = dice.value();
-      for (auto& value : bias[s]) value = dice.value();
+      for (auto& value : weight[s]) value = tiny ? dice.tiny() : dice.value();
+      for (auto& value : bias[s]) value = tiny ? dice.tiny() : dice.value();
     }
     weight_data.push_back(weight[s].data());
     bias_data.push_back(bias[s].data());
@@ -170,11 +171,12 @@ TEST_CASE(
     CAPTURE(o);
     CAPTURE(in);
     CAPTURE(i);
-    Operand<> dy(rows, o, static_cast<int>(dice.below(4)), dice);
-    Operand<> x(rows, in, static_cast<int>(dice.below(4)), dice);
+    const bool tiny = dice.once_in(3);
+    Operand<> dy(rows, o, static_cast<int>(dice.below(4)), dice, tiny);
+    Operand<> x(rows, in, static_cast<int>(dice.below(4)), dice, tiny);
     kill_rows(dy.view, x.view, dice);
     const Program program = random_program(rows, dice);
-    CHECK(count_gradient_faults(program, dy.view, x.view, dice) == 0);
+    CHECK(count_gradient_faults(program, dy.view, x.view, dice, tiny) == 0);
     instructions += std::ssize(program.instructions);
   }
   MESSAGE(kCases, " programs, ", instructions, " instructions");
@@ -186,16 +188,18 @@ TEST_CASE("kernels.linear: lanes merge by the tree inside the kernel, whatever t
   constexpr int kCases = 60;
   for (int i = 0; i < kCases; ++i) {
     shuffle_settings(dice);
-    const auto rows = dice.pick<std::int64_t>({16, 64, 300, 700});
+    const auto rows = dice.pick<std::int64_t>({16, 64, 300, 1500});
     std::vector<std::int64_t> ends;
-    for (std::int64_t lanes = 1 + dice.below(16); lanes > 0; --lanes)
+    for (std::int64_t lanes = 1 + dice.below(80); lanes > 0; --lanes) {
       ends.push_back(dice.below(rows + 1));
+    }
     std::sort(ends.begin(), ends.end());
     ends.back() = rows;
-    Operand<> dy(rows, 20, 0, dice), x(rows, 50, 0, dice);
+    const bool tiny = dice.once_in(3);
+    Operand<> dy(rows, 20, 0, dice, tiny), x(rows, 50, 0, dice, tiny);
     kill_rows(dy.view, x.view, dice);
     const Program program = lane_tree(ends, dice.once_in(2));
-    CHECK(count_gradient_faults(program, dy.view, x.view, dice) == 0);
+    CHECK(count_gradient_faults(program, dy.view, x.view, dice, tiny) == 0);
   }
   MESSAGE(kCases, " trees");
 }
@@ -203,9 +207,11 @@ TEST_CASE("kernels.linear: lanes merge by the tree inside the kernel, whatever t
 TEST_CASE("kernels.linear: scratch that crosses blocks of rows is bounded and keeps its values") {
   const KeepSettings keep;
   Dice dice{std::mt19937(4)};
-  const std::int64_t rows = 300, o = 400, in = 790;
+  const std::int64_t rows = 1040, o = 400, in = 180;
   Operand<> dy(rows, o, 0, dice), x(rows, in, 0, dice);
-  const Program program = lane_tree({40, 90, 100, 240, 255, 256, 257, rows}, true);
+  Program program = lane_tree({40, 90, 100, 240, 500, 515, 525, rows}, true);
+  program.num_scratch = kMaxLaneScratch;
+  set_isa(best_isa());
   set_num_threads(1);
   CHECK(count_gradient_faults(program, dy.view, x.view, dice) == 0);
 }
