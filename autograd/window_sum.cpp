@@ -7,7 +7,7 @@ namespace accrue {
 void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample) {
   if (!lanes_) {
     lanes_.emplace(batch.window().span());
-    like_ = Tensor::empty({1}, rows.dtype());
+    if (!like_.defined() || like_.dtype() != rows.dtype()) like_ = Tensor::empty({1}, rows.dtype());
   }
   LaneTarget target = lanes_->plan(batch.begin(), batch.end(), rows_per_sample, like_);
   if (target.instructions.empty()) return;
@@ -21,7 +21,12 @@ void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t ro
 double WindowSum::finish() {
   if (!lanes_) return 0;
   const std::vector<LaneAccumulator::TreeNode>& nodes = lanes_->finish(like_);
-  const double sum = nodes.empty() ? 0 : nodes.front().partial.to(DType::float64).item<double>();
+  double sum = 0;
+  if (!nodes.empty()) {
+    const Tensor& root = nodes.front().partial;
+    sum =
+        visit_floating(root.dtype(), "loss", [&]<class T>(T) -> double { return root.item<T>(); });
+  }
   lanes_.reset();
   return sum;
 }

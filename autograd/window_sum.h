@@ -15,10 +15,12 @@ class WindowSum {
   void add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample);
   /// The sum; 0 when nothing was added. The next add() starts a new window.
   double finish();
+  /// Forgets what was added.
+  void drop() { lanes_.reset(); }
 
  private:
   std::optional<LaneAccumulator> lanes_;
-  Tensor like_;
+  Tensor like_;  ///< one element of the rows' dtype
 };
 
 }  // namespace accrue

@@ -120,8 +120,7 @@ AccumulateScope Accelerator::enter() {
                  "accumulate",
                  "a micro-batch can be accumulated once, got a second scope for it; add the losses "
                  "in one scope");
-    micro_batch_ = std::make_unique<MicroBatch>(
-        pass->window, pass->step.positions.begin, pass->step.positions.end);
+    micro_batch_.emplace(pass->window, pass->step.positions.begin, pass->step.positions.end);
     pass->entered = true;
   }
   in_scope_ = true;
@@ -191,7 +190,8 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
   weight.add(loss.weight());
   try {
     if (rows.requires_grad()) {
-      Engine({}).run(rows, Tensor::ones({1}, rows.dtype()).expand(rows.shape()));
+      if (!one_.defined() || one_.dtype() != rows.dtype()) one_ = Tensor::ones({1}, rows.dtype());
+      Engine({}).run(rows, one_.expand(rows.shape()));
     }
     pass.loss.add(batch, rows.value(), rows_each);
   } catch (...) {
@@ -240,7 +240,7 @@ void Accelerator::recover() {
   if (!pass_ || !pass_->window.is_poisoned()) return;
   pass_->window.begin(pass_->window.span());
   pass_->weight = LossWeight();
-  pass_->loss = WindowSum();
+  pass_->loss.drop();
 }
 
 // ---- at window ends ----

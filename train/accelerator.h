@@ -11,7 +11,7 @@
 #include "accrue/train/prepared.h"
 
 #include <concepts>
-#include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -124,7 +124,8 @@ class Accelerator {
   bool sync_with_dataloader_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
   std::vector<optim::Optimizer*> optimizers_;
-  std::unique_ptr<MicroBatch> micro_batch_;
+  std::optional<MicroBatch> micro_batch_;
+  Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated
   std::int64_t counter_ = 0;    ///< upstream's step counter
   bool in_scope_ = false;

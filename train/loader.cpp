@@ -59,7 +59,7 @@ void Loader::Iterator::advance() {
     const Lanes lanes = pass.plan.lanes();
     pass.window.begin({lanes, window.size(), 0, lanes.count});
     pass.weight = LossWeight();
-    pass.loss = WindowSum();
+    pass.loss.drop();
   }
 }
 

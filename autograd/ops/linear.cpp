@@ -18,9 +18,11 @@ Matrix<const T> matrix(const Tensor& x) {
   return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
 }
 
+/// A dense result as rows.
 template <class T>
 Matrix<T> output(Tensor& y) {
-  return kernels::row_major(y.mutable_data<T>(), y.shape()[0], y.shape()[1]);
+  const std::int64_t rows = product(y.shape(), 0, y.rank() - 1);
+  return kernels::row_major(y.mutable_data<T>(), rows, y.shape().back());
 }
 
 struct LinearNode final : OpNode<3> {
@@ -58,11 +60,11 @@ struct LinearNode final : OpNode<3> {
     }
     if (context.needs(0)) {
       const Tensor& weight = w.get(name());
-      Tensor dx = Tensor::empty({dy.rows, weight.shape()[1]}, weight.dtype());
-      kernels::launch_cpu(kernels::LinearInputGrad<T>{dy, matrix<T>(weight), output<T>(dx)});
       Shape shape = context.dy().shape();
       shape[shape.rank() - 1] = weight.shape()[1];
-      context.give(0, dx.view(shape));
+      Tensor dx = Tensor::empty(shape, weight.dtype());
+      kernels::launch_cpu(kernels::LinearInputGrad<T>{dy, matrix<T>(weight), output<T>(dx)});
+      context.give(0, std::move(dx));
     }
   }
 };
@@ -119,7 +121,9 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
   check_linear(x, w, bias);
   const std::int64_t rows = checked_rows(x, w, bias);
   const Tensor x_rows = as_rows(x.value());
-  Tensor y = Tensor::empty({x_rows.shape()[0], w.shape()[0]}, x.dtype());
+  Shape shape = x.shape();
+  shape[shape.rank() - 1] = w.shape()[0];
+  Tensor y = Tensor::empty(shape, x.dtype());
   visit_floating(x.dtype(), "linear", [&]<class T>(T) {
     const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
     kernels::launch_cpu(kernels::LinearForward<T>{matrix<T>(x_rows),
@@ -127,10 +131,8 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
                                                   b.defined() ? b.data<T>() : nullptr,
                                                   output<T>(y)});
   });
-  Shape shape = x.shape();
-  shape[shape.rank() - 1] = w.shape()[0];
   const SampleAxis axis = x.value().sample_axis();
-  y = y.view(shape).with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);
+  y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);
   return record<LinearNode>(
       y,
       [&](LinearNode& node) {

@@ -160,7 +160,9 @@ struct MseNode final : OpNode<2> {
 
   const char* name() const override { return "MseBackward"; }
   void backward(Backward& context) override {
-    const Tensor dloss = context.dy().contiguous();
+    // One gradient for all rows needs no copy.
+    const Tensor dloss = context.dy().rank() <= 1 ? context.dy() : context.dy().contiguous();
+    const std::int64_t stride = dloss.rank() == 1 ? row_stride(dloss) : 1;
     Tensor dx, dy;
     visit_floating(dloss.dtype(), name(), [&]<class T>(T) {
       const auto gradient = [&](std::size_t i, Tensor& result) -> kernels::Matrix<T> {
@@ -171,7 +173,7 @@ struct MseNode final : OpNode<2> {
       kernels::launch_cpu(kernels::MseBackward<T>{row_matrix<T>(x.get(name())),
                                                   row_matrix<T>(y.get(name())),
                                                   dloss.data<T>(),
-                                                  1,
+                                                  stride,
                                                   gradient(0, dx),
                                                   gradient(1, dy)});
     });
