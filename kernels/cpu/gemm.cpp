@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMaxDepth = 1024;               // of a block of k: b strips stream from L2
 constexpr double kElementWork = 48;                    // products up to which the plain loop wins
-constexpr double kThreadWork = 128 * 1024;             // products that are worth waking a thread
+constexpr double kThreadWork = 256 * 1024;             // products that are worth waking a thread
 constexpr std::int64_t kTileRows = 6, kTileCols = 16;  // rectangles end at whole tiles
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -1,4 +1,4 @@
-// The thread pool under parallel_for: one job at a time, one static range per thread.
+// The thread pool under parallel_for: one job at a time, cut into one range per thread.
 #include "accrue/kernels/cpu/parallel.h"
 
 #include "accrue/core/error.h"
@@ -67,6 +67,8 @@ void await(std::mutex& mutex, std::condition_variable& changed, const Ready& rea
   changed.wait(lock, ready);
 }
 
+/// Threads that share one job at a time. A job's ranges are fixed beforehand; each is run by the
+/// thread that claims it first, so a caller whose helpers are slow to wake runs them all itself.
 class Pool {
  public:
   void run(std::int64_t count, std::int64_t grain, const RangeBody& body) {
@@ -77,10 +79,10 @@ class Pool {
     parts_ = std::min<std::int64_t>(std::ssize(workers_) + 1, most);
     count_ = count;
     body_ = &body;
-    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-    announce([this] { generation_.fetch_add(1, std::memory_order_release); });
-    work(0);
-    await(mutex_, changed_, [this] { return pending_.load(std::memory_order_acquire) == 0; });
+    left_.store(parts_, std::memory_order_relaxed);
+    announce(has_work_, [this] { unclaimed_.store(parts_, std::memory_order_release); });
+    work();
+    await(mutex_, is_done_, [this] { return left_.load(std::memory_order_acquire) == 0; });
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
@@ -92,32 +94,47 @@ class Pool {
 
  private:
   void start(int count) {
-    if (!workers_.empty() || count == 0) return;
+    if (!workers_.empty()) return;
     stopping_ = false;
-    const auto seen = generation_.load(std::memory_order_relaxed);
-    for (int i = 1; i <= count; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
+    for (int i = 0; i < count; ++i) workers_.emplace_back([this] { serve(); });
   }
 
   void stop() {
-    stopping_ = true;
-    announce([this] { generation_.fetch_add(1, std::memory_order_release); });
+    announce(has_work_, [this] { stopping_ = true; });
     for (auto& worker : workers_) worker.join();
     workers_.clear();
   }
 
-  void serve(int part, std::uint64_t seen) {
-    while (true) {
-      await(mutex_, changed_, [&] { return generation_.load(std::memory_order_acquire) != seen; });
-      ++seen;
-      if (stopping_) return;
-      work(part);
-      if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) announce([] {});
+  void serve() {
+    while (!stopping_) {
+      await(mutex_, has_work_, [this] {
+        return stopping_ || unclaimed_.load(std::memory_order_relaxed) > 0;
+      });
+      work();
     }
   }
 
-  /// Runs one thread's range of the current job and keeps the first exception.
-  void work(std::int64_t part) noexcept {
-    if (part >= parts_) return;
+  /// Claims and runs ranges until none is left.
+  void work() {
+    for (std::int64_t part; (part = claim()) >= 0;) {
+      run_part(part);
+      // The last range may end in a helper, whose caller then sleeps.
+      if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) announce(is_done_, [] {});
+    }
+  }
+
+  /// The number of a range nobody runs yet, or -1. Only after a claim may the job be read: it
+  /// cannot end, and be replaced, before the claimed range has run.
+  std::int64_t claim() {
+    std::int64_t unclaimed = unclaimed_.load(std::memory_order_relaxed);
+    while (unclaimed > 0 &&
+           !unclaimed_.compare_exchange_weak(unclaimed, unclaimed - 1, std::memory_order_acq_rel)) {
+    }
+    return unclaimed - 1;
+  }
+
+  /// Runs one range and keeps the first exception.
+  void run_part(std::int64_t part) noexcept {
     in_parallel = true;
     try {
       (*body_)(count_ * part / parts_, count_ * (part + 1) / parts_);
@@ -130,24 +147,23 @@ class Pool {
 
   /// Makes a change that sleepers wait for: under the mutex, so that none misses it.
   template <class Change>
-  void announce(const Change& change) {
+  void announce(std::condition_variable& changed, const Change& change) {
     {
       std::lock_guard lock(mutex_);
       change();
     }
-    changed_.notify_all();
+    changed.notify_all();
   }
 
   std::mutex busy_;  // held for the length of a job
   std::vector<std::thread> workers_;
-  bool stopping_ = false;  // this and the job: written before generation_ moves on
-  std::int64_t parts_ = 0, count_ = 0;
+  std::int64_t parts_ = 0, count_ = 0;  // the job: written before unclaimed_
   const RangeBody* body_ = nullptr;
   std::exception_ptr failure_;
+  std::atomic<std::int64_t> unclaimed_ = 0, left_ = 0;  // ranges not yet begun, not yet ended
+  std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<int> pending_ = 0;
+  std::condition_variable has_work_, is_done_;
 };
 
 /// Never destroyed: its threads sleep until the process ends, so static destructors may still

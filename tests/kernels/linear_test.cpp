@@ -19,6 +19,11 @@ const std::vector<std::int64_t> kSizes = {
     0, 1, 2, 3, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 40, 97};
 const std::vector<std::int64_t> kDepths = {0, 1, 2, 7, 8, 9, 40, 64, 255, 1023, 1025, 2100};
 
+/// A number of rows or columns; of a deep product a small one, for the time of the plain loop.
+std::int64_t pick_size(std::int64_t depth, Dice& dice) {
+  return std::min<std::int64_t>(dice.pick(kSizes), depth > 1000 ? 25 : 97);
+}
+
 /// Sets a random CPU path and number of threads.
 void shuffle_settings(Dice& dice) {
   set_isa(dice.pick(all_isas()));
@@ -63,7 +68,8 @@ TEST_CASE(
   std::int64_t outputs = 0;
   for (int i = 0; i < kCases; ++i) {
     shuffle_settings(dice);
-    const auto m = dice.pick(kSizes), n = dice.pick(kSizes), k = dice.pick(kDepths);
+    const auto k = dice.pick(kDepths);
+    const auto m = pick_size(k, dice), n = pick_size(k, dice);
     const auto layout = [&] { return static_cast<int>(dice.below(4)); };
     const Operand<> a(m, k, layout(), dice), b(k, n, layout(), dice), bias(1, n, 0, dice);
     const bool biased = dice.once_in(2);
@@ -166,7 +172,8 @@ TEST_CASE(
   std::int64_t instructions = 0;
   for (int i = 0; i < kCases; ++i) {
     shuffle_settings(dice);
-    const auto rows = dice.pick(kDepths), o = dice.pick(kSizes), in = dice.pick(kSizes);
+    const auto rows = dice.pick(kDepths);
+    const auto o = pick_size(rows, dice), in = pick_size(rows, dice);
     CAPTURE(rows);
     CAPTURE(o);
     CAPTURE(in);

@@ -7,6 +7,7 @@
 #include "accrue/tests/support/doctest.h"
 
 #include <atomic>
+#include <latch>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -50,10 +51,12 @@ TEST_CASE("kernels.parallel: every index is visited once, for any count, grain a
 TEST_CASE("kernels.parallel: the work is split over threads, and never below the grain") {
   const KeepSettings keep;
   set_num_threads(3);
+  std::latch all_run(2);
   std::mutex mutex;
   std::set<std::thread::id> ids;
   std::vector<std::int64_t> lengths;
   parallel_for(100, 40, [&](std::int64_t begin, std::int64_t end) {
+    all_run.arrive_and_wait();
     const std::lock_guard lock(mutex);
     ids.insert(std::this_thread::get_id());
     lengths.push_back(end - begin);
