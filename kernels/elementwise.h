@@ -23,6 +23,12 @@ const char* name_of(UnaryOp op);
 bool backward_reads_x(UnaryOp op);
 bool backward_reads_y(UnaryOp op);
 
+/// The numbers that a function takes besides its operand, such as a slope; each is first rounded to
+/// the dtype. What they mean is written beside the formula in scalar/unary.h.
+struct UnaryParameters {
+  double first = 0, second = 0;
+};
+
 /// y = op(x).
 ///
 /// Errors:  ShapeError, DTypeError; StateError when elements of y share one location.
@@ -30,6 +36,7 @@ struct UnaryForward {
   UnaryOp op;
   const Tensor& x;
   Tensor& y;
+  UnaryParameters parameters = {};
 };
 
 /// dx = dy * op'(x), where y = op(x). An x or y that the derivative does not read may be undefined.
@@ -39,6 +46,7 @@ struct UnaryBackward {
   UnaryOp op;
   const Tensor &x, &y, &dy;
   Tensor& dx;
+  UnaryParameters parameters = {};
 };
 
 enum class BinaryOp : std::uint8_t { add, sub, mul, div };

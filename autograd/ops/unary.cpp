@@ -10,6 +10,7 @@ using kernels::UnaryOp;
 
 struct UnaryNode final : OpNode<1> {
   UnaryOp op{};
+  kernels::UnaryParameters parameters;
   SavedTensor x, y;
 
   const char* name() const override { return kernels::name_of(op); }
@@ -21,7 +22,8 @@ struct UnaryNode final : OpNode<1> {
                                                kernels::backward_reads_x(op) ? x.get(name()) : none,
                                                kernels::backward_reads_y(op) ? y.get(name()) : none,
                                                dy,
-                                               dx});
+                                               dx,
+                                               parameters});
     context.give(0, std::move(dx));
   }
   void forget_saved() override {
@@ -30,14 +32,15 @@ struct UnaryNode final : OpNode<1> {
   }
 };
 
-Variable unary(UnaryOp op, const Variable& x) {
+Variable unary(UnaryOp op, const Variable& x, kernels::UnaryParameters parameters = {}) {
   Tensor y = Tensor::empty(x.shape(), x.dtype());
-  kernels::launch_cpu(kernels::UnaryForward{op, x.value(), y});
+  kernels::launch_cpu(kernels::UnaryForward{op, x.value(), y, parameters});
   y = y.with_sample_axis(x.value().sample_axis());
   return record<UnaryNode>(
       y,
       [&](UnaryNode& node) {
         node.op = op;
+        node.parameters = parameters;
         if (kernels::backward_reads_x(op)) node.x = SavedTensor(x.value());
         if (kernels::backward_reads_y(op)) node.y = SavedTensor(y);
       },
@@ -47,8 +50,30 @@ Variable unary(UnaryOp op, const Variable& x) {
 }  // namespace
 
 Variable relu(const Variable& x) { return unary(UnaryOp::relu, x); }
+Variable leaky_relu(const Variable& x, double negative_slope) {
+  return unary(UnaryOp::leaky_relu, x, {negative_slope});
+}
 Variable exp(const Variable& x) { return unary(UnaryOp::exp, x); }
 Variable log(const Variable& x) { return unary(UnaryOp::log, x); }
 Variable neg(const Variable& x) { return unary(UnaryOp::neg, x); }
+Variable tanh(const Variable& x) { return unary(UnaryOp::tanh, x); }
+Variable sigmoid(const Variable& x) { return unary(UnaryOp::sigmoid, x); }
+Variable silu(const Variable& x) { return unary(UnaryOp::silu, x); }
+Variable gelu(const Variable& x) { return unary(UnaryOp::gelu, x); }
+Variable gelu_tanh(const Variable& x) { return unary(UnaryOp::gelu_tanh, x); }
+Variable sqrt(const Variable& x) { return unary(UnaryOp::sqrt, x); }
+Variable abs(const Variable& x) { return unary(UnaryOp::abs, x); }
+Variable clamp(const Variable& x, double low, double high) {
+  ACCRUE_CHECK(low <= high,
+               ValueError,
+               "clamp",
+               "bounds must be numbers with low <= high, got ",
+               low,
+               " and ",
+               high,
+               "; swap them");
+  return unary(UnaryOp::clamp, x, {low, high});
+}
+Variable pow(const Variable& x, double exponent) { return unary(UnaryOp::pow, x, {exponent}); }
 
 }  // namespace accrue

@@ -150,7 +150,7 @@ const char* name_of(BinaryOp op) {
 
 void launch_cpu(const UnaryForward& args) {
   launch_map<1>(name_of(args.op), args.y, {args.x}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(unary_forward, args.op, run);
+    ACCRUE_DISPATCH(unary_forward, args.op, args.parameters, run);
   });
 }
 
@@ -158,7 +158,7 @@ void launch_cpu(const UnaryBackward& args) {
   const Tensor& x = backward_reads_x(args.op) ? args.x : args.dy;
   const Tensor& y = backward_reads_y(args.op) ? args.y : args.dy;
   launch_map<3>(name_of(args.op), args.dx, {args.dy, x, y}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(unary_backward, args.op, run);
+    ACCRUE_DISPATCH(unary_backward, args.op, args.parameters, run);
   });
 }
 

@@ -20,14 +20,14 @@ struct MapRun {
 
 // Operands: unary_forward x; unary_backward dy, x, y; binary a, b; fused_multiply_add a, b, c.
 namespace portable {
-void unary_forward(UnaryOp op, const MapRun& run);
-void unary_backward(UnaryOp op, const MapRun& run);
+void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
+void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void binary(BinaryOp op, const MapRun& run);
 void fused_multiply_add(const MapRun& run);
 }  // namespace portable
 namespace avx2 {
-void unary_forward(UnaryOp op, const MapRun& run);
-void unary_backward(UnaryOp op, const MapRun& run);
+void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
+void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void binary(BinaryOp op, const MapRun& run);
 void fused_multiply_add(const MapRun& run);
 }  // namespace avx2

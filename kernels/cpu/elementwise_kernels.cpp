@@ -50,23 +50,23 @@ void map_floating(const MapRun& run) {
   }
 }
 
-template <class Formula>
-struct Forward {
-  template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return Formula::forward(in[0][i]);
-  }
-};
+template <class Formula, class T>
+void map_forward(const UnaryParameters& parameters, const MapRun& run) {
+  const scalar::Parameters<T> p{static_cast<T>(parameters.first),
+                                static_cast<T>(parameters.second)};
+  map<1, T>(run, [p](auto& in, std::int64_t i) { return scalar::forward<Formula>(in[0][i], p); });
+}
 
-template <class Formula>
-struct Backward {
-  template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+template <class Formula, class T>
+void map_backward(const UnaryParameters& parameters, const MapRun& run) {
+  const scalar::Parameters<T> p{static_cast<T>(parameters.first),
+                                static_cast<T>(parameters.second)};
+  map<3, T>(run, [p](auto& in, std::int64_t i) {
     const T x = Formula::kReadsX ? in[1][i] : T(0);
     const T y = Formula::kReadsY ? in[2][i] : T(0);
-    return Formula::backward(x, y, in[0][i]);
-  }
-};
+    return scalar::backward<Formula>(x, y, in[0][i], p);
+  });
+}
 
 struct Add {
   template <class T>
@@ -101,20 +101,24 @@ struct FusedMultiplyAdd {
 
 }  // namespace
 
-void unary_forward(UnaryOp op, const MapRun& run) {
+void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run) {
+  const bool is_float = run.dtype == DType::float32;
   switch (op) {
-#define ACCRUE_UNARY_OP(name, Formula) \
-  case UnaryOp::name:                  \
-    return map_floating<1, Forward<scalar::Formula>>(run);
+#define ACCRUE_UNARY_OP(name, Formula)                                     \
+  case UnaryOp::name:                                                      \
+    return is_float ? map_forward<scalar::Formula, float>(parameters, run) \
+                    : map_forward<scalar::Formula, double>(parameters, run);
 #include "accrue/kernels/unary_ops.def"
   }
 }
 
-void unary_backward(UnaryOp op, const MapRun& run) {
+void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run) {
+  const bool is_float = run.dtype == DType::float32;
   switch (op) {
-#define ACCRUE_UNARY_OP(name, Formula) \
-  case UnaryOp::name:                  \
-    return map_floating<3, Backward<scalar::Formula>>(run);
+#define ACCRUE_UNARY_OP(name, Formula)                                      \
+  case UnaryOp::name:                                                       \
+    return is_float ? map_backward<scalar::Formula, float>(parameters, run) \
+                    : map_backward<scalar::Formula, double>(parameters, run);
 #include "accrue/kernels/unary_ops.def"
   }
 }

@@ -1,20 +1,18 @@
 // Rows of the functions of one operand.
 #include "accrue/autograd/ops/unary.h"
-#include "accrue/kernels/scalar/exp.h"
-#include "accrue/kernels/scalar/log.h"
+#include "accrue/kernels/scalar/unary.h"
 #include "accrue/tests/support/bad_call.h"
+
+#include <cmath>
 
 namespace accrue::test {
 namespace {
 
-using Value = float (*)(float x);
-using Derivative = float (*)(float x, float y, float dy);
+using Op = std::function<Variable(const Variable& x)>;
+using Value = std::function<float(float x)>;
+using Derivative = std::function<float(float x, float y, float dy)>;
 
-OpCase row(const char* name,
-           Domain domain,
-           Variable (*op)(const Variable&),
-           Value value,
-           Derivative derivative) {
+OpCase row(const char* name, Domain domain, Op op, Value value, Derivative derivative) {
   return {
       .name = name,
       .inputs = {{Role::samples, domain}},
@@ -40,9 +38,7 @@ OpCase row(const char* name,
                  throws<StateError>(kUndefined, {Tensor()})}};
 }
 
-}  // namespace
-
-std::vector<OpCase> unary_cases() {
+std::vector<OpCase> plain_rows() {
   namespace scalar = kernels::scalar;
   return {
       row(
@@ -69,7 +65,97 @@ std::vector<OpCase> unary_cases() {
           neg,
           [](float x) { return -x; },
           [](float, float, float dy) { return -dy; }),
+      row(
+          "tanh",
+          Domain::real,
+          tanh,
+          [](float x) { return scalar::tanh(x); },
+          [](float, float y, float dy) { return dy * std::fma(-y, y, 1.0f); }),
+      row(
+          "sigmoid",
+          Domain::real,
+          sigmoid,
+          [](float x) { return scalar::sigmoid(x); },
+          [](float, float y, float dy) { return dy * ((1 - y) * y); }),
+      row(
+          "silu",
+          Domain::real,
+          silu,
+          [](float x) { return scalar::silu(x); },
+          [](float x, float, float dy) { return dy * scalar::silu_slope(x); }),
+      row(
+          "gelu",
+          Domain::real,
+          gelu,
+          [](float x) { return scalar::gelu(x); },
+          [](float x, float, float dy) { return dy * scalar::gelu_slope(x); }),
+      row(
+          "gelu_tanh",
+          Domain::real,
+          gelu_tanh,
+          [](float x) { return scalar::gelu_tanh(x); },
+          [](float x, float, float dy) { return dy * scalar::gelu_tanh_slope(x); }),
+      row(
+          "sqrt",
+          Domain::positive,
+          sqrt,
+          [](float x) { return std::sqrt(x); },
+          [](float, float y, float dy) { return dy / (2 * y); }),
+      row(
+          "abs",
+          Domain::nonzero,
+          abs,
+          [](float x) { return std::abs(x); },
+          [](float x, float, float dy) { return x > 0   ? dy
+                                                : x < 0 ? -dy
+                                                        : 0; }),
   };
+}
+
+/// Functions with numbers beside the operand.
+std::vector<OpCase> rows_with_numbers() {
+  std::vector<OpCase> rows = {
+      row(
+          "leaky_relu",
+          Domain::nonzero,
+          [](const Variable& x) { return leaky_relu(x, 0.3); },
+          [](float x) { return x < 0 ? 0.3f * x : x; },
+          [](float x, float, float dy) { return x > 0 ? dy : 0.3f * dy; }),
+      row(
+          "clamp",
+          Domain::nonzero,
+          [](const Variable& x) { return clamp(x, -0.2, 100); },
+          [](float x) { return x < -0.2f ? -0.2f
+                               : x > 100 ? 100
+                                         : x; },
+          [](float x, float, float dy) { return x >= -0.2f && x <= 100 ? dy : 0; }),
+  };
+  for (const double bound : {1.0, std::nan("")}) {
+    rows.back().errors.push_back(throws<ValueError>(
+        text("[clamp] bounds must be numbers with low <= high, got ", bound, " and 0; swap them"),
+        {Tensor::ones({2})},
+        [=](auto x) { return clamp(x[0], bound, 0); }));
+  }
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -2.3}) {
+    const auto e = static_cast<float>(exponent);
+    rows.push_back(row(
+        "pow",
+        exponent == 0.5 || exponent == -2.3 ? Domain::positive : Domain::nonzero,
+        [=](const Variable& x) { return pow(x, exponent); },
+        [=](float x) { return kernels::scalar::pow(x, e); },
+        [=](float x, float, float dy) {
+          return e == 0 ? 0 : dy * (e * kernels::scalar::pow(x, e - 1));
+        }));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<OpCase> unary_cases() {
+  std::vector<OpCase> rows = plain_rows();
+  for (OpCase& row : rows_with_numbers()) rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace accrue::test

@@ -2,8 +2,7 @@
 #include "accrue/kernels/elementwise.h"
 
 #include "accrue/core/bits.h"
-#include "accrue/kernels/scalar/exp.h"
-#include "accrue/kernels/scalar/log.h"
+#include "accrue/kernels/scalar/unary.h"
 #include "accrue/tests/support/cpu_paths.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/layouts.h"
@@ -24,32 +23,29 @@ constexpr BinaryOp kBinaryOps[] = {BinaryOp::add, BinaryOp::sub, BinaryOp::mul, 
 
 const Shape kShapes[] = {{}, {0}, {1}, {7}, {600}, {5, 7}, {3, 0, 2}, {2, 3, 4}, {300, 3}, {70001}};
 
+constexpr UnaryParameters kParameters{0.3, 0.7};
+
+// What scalar/unary.h says, element by element; the rows of tests/autograd check the formulas.
 template <class T>
 T forward(UnaryOp op, T x) {
+  [[maybe_unused]] const scalar::Parameters<T> p{T(kParameters.first), T(kParameters.second)};
   switch (op) {
-    case UnaryOp::exp:
-      return scalar::exp(x);
-    case UnaryOp::log:
-      return scalar::log(x);
-    case UnaryOp::neg:
-      return -x;
-    case UnaryOp::relu:
-      return std::isnan(x) || std::signbit(x) == 0 || x == 0 ? x : T(0);
+#define ACCRUE_UNARY_OP(name, Formula) \
+  case UnaryOp::name:                  \
+    return scalar::forward<scalar::Formula>(x, p);
+#include "accrue/kernels/unary_ops.def"
   }
   return x;
 }
 
 template <class T>
 T backward(UnaryOp op, T x, T dy) {
+  [[maybe_unused]] const scalar::Parameters<T> p{T(kParameters.first), T(kParameters.second)};
   switch (op) {
-    case UnaryOp::exp:
-      return dy * scalar::exp(x);
-    case UnaryOp::log:
-      return dy / x;
-    case UnaryOp::neg:
-      return -dy;
-    case UnaryOp::relu:
-      return std::isnan(x) || x > 0 ? dy : T(0);
+#define ACCRUE_UNARY_OP(name, Formula) \
+  case UnaryOp::name:                  \
+    return scalar::backward<scalar::Formula>(x, forward(op, x), dy, p);
+#include "accrue/kernels/unary_ops.def"
   }
   return x;
 }
@@ -110,7 +106,7 @@ TEST_CASE_TEMPLATE("kernels.elementwise: unary results are exact in every layout
       const std::vector<T> xs = x.to_vector<T>();
       for (const UnaryOp op : kUnaryOps) {
         CAPTURE(name_of(op));
-        launch_cpu(UnaryForward{op, x, y});
+        launch_cpu(UnaryForward{op, x, y, kParameters});
         CHECK(num_wrong<T>(y, [&](std::size_t i) { return forward(op, xs[i]); }) == 0);
         ++num_runs;
       }
@@ -133,13 +129,14 @@ TEST_CASE_TEMPLATE("kernels.elementwise: unary gradients are exact in every layo
       Tensor y = Tensor::empty(shape, dtype_of<T>);
       for (const UnaryOp op : kUnaryOps) {
         CAPTURE(name_of(op));
-        launch_cpu(UnaryForward{op, x, y});
+        launch_cpu(UnaryForward{op, x, y, kParameters});
         const Tensor undefined;
         launch_cpu(UnaryBackward{op,
                                  backward_reads_x(op) ? x : undefined,
                                  backward_reads_y(op) ? y : undefined,
                                  dy,
-                                 dx});
+                                 dx,
+                                 kParameters});
         CHECK(num_wrong<T>(dx, [&](std::size_t i) { return backward(op, xs[i], dys[i]); }) == 0);
         ++num_runs;
       }
