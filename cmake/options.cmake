@@ -9,8 +9,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 find_program(ACCRUE_CCACHE ccache)
-if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ACCRUE_CCACHE})
+if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER) # relative paths: clones share the cache
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${ACCRUE_CCACHE})
 endif()
 
 # GCC 12 sees overlapping copies inside "text" + std::string where there are none (its bug 105651).
