@@ -3,6 +3,7 @@
 #include "accrue/core/error.h"
 #include "accrue/kernels/sgd.h"
 #include "accrue/optim/gradients.h"
+#include "accrue/optim/groups.h"
 
 #include <cmath>
 
@@ -28,22 +29,6 @@ void check_options(const SgdOptions& options) {
                options.dampening);
 }
 
-template <class Field>
-auto of_each(const std::vector<SGD::Group>& groups, Field field) {
-  std::vector<std::decay_t<decltype(field(groups[0]))>> out;
-  out.reserve(groups.size());
-  for (const SGD::Group& group : groups) out.push_back(field(group));
-  return out;
-}
-
-/// The slots that the groups need: none without momentum.
-std::vector<std::string> slots_of(const std::vector<SGD::Group>& groups) {
-  for (const SGD::Group& group : groups) {
-    if (group.options.momentum != 0) return {"momentum"};
-  }
-  return {};
-}
-
 }  // namespace
 
 SGD::SGD(const ParameterList& parameters, const SgdOptions& options)
@@ -53,46 +38,41 @@ SGD::SGD(const std::vector<Group>& groups)
     : Optimizer("SGD",
                 of_each(groups, [](const Group& group) { return group.parameters; }),
                 of_each(groups, [](const Group& group) { return group.options.lr; }),
-                slots_of(groups)),
+                of_each(groups, [](const Group& group) { return group.options.momentum; }),
+                {"momentum"}),
       options_(of_each(groups, [](const Group& group) { return group.options; })) {
   for (const SgdOptions& options : options_) check_options(options);
 }
 
+std::optional<double> SGD::initial(std::size_t, int group) const {
+  if (momentum(group) == 0) return std::nullopt;
+  return 0.0;
+}
+
 void SGD::apply(std::span<const Gradient> gradients) {
-  const auto options_of = [&](const Gradient& gradient) -> const SgdOptions& {
-    return options_[static_cast<std::size_t>(group_of(gradient.parameter))];
-  };
-  std::vector<Tensor> first_buffers(gradients.size());
+  std::vector<bool> is_first;
+  for (const Gradient& gradient : gradients)
+    is_first.push_back(!slot(kMomentum, gradient.parameter).defined());
+  start_slots(gradients);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const auto& [parameter, value] = gradients[i];
-    if (options_of(gradients[i]).momentum != 0 && !slot(kMomentum, parameter).defined()) {
-      first_buffers[i] = Tensor::empty(value.shape(), value.dtype());
-    }
-  }
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const std::size_t parameter = gradients[i].parameter;
-    const Tensor& gradient = gradients[i].value;
-    const SgdOptions& options = options_of(gradients[i]);
+    const auto& [parameter, gradient] = gradients[i];
+    const int group = group_of(parameter);
+    const SgdOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
-    Tensor buffer;
-    const bool is_first = first_buffers[i].defined();
-    if (options.momentum != 0) {
-      if (is_first) slot(kMomentum, parameter) = first_buffers[i];
-      buffer = slot(kMomentum, parameter);
-    }
+    Tensor& buffer = slot(kMomentum, parameter);
     visit_floating(value.dtype(), "SGD", [&]<class T>(T) {
       kernels::launch_cpu(
           kernels::SgdStep<T>{.p = value.mutable_data<T>(),
                               .g = gradient.data<T>(),
                               .buffer = buffer.defined() ? buffer.mutable_data<T>() : nullptr,
                               .count = value.numel(),
-                              .lr = lr(group_of(parameter)),
-                              .momentum = options.momentum,
+                              .lr = lr(group),
+                              .momentum = momentum(group),
                               .dampening = options.dampening,
                               .weight_decay = options.weight_decay,
                               .nesterov = options.nesterov,
                               .maximize = options.maximize,
-                              .first_step = is_first});
+                              .first_step = is_first[i]});
     });
   }
 }

@@ -34,8 +34,9 @@ class SGD final : public Optimizer {
 
  private:
   void apply(std::span<const Gradient> gradients) override;
+  std::optional<double> initial(std::size_t slot, int group) const override;
 
-  std::vector<SgdOptions> options_;  ///< per group; lr is the optimizer's
+  std::vector<SgdOptions> options_;  ///< per group; lr and momentum are the optimizer's
 };
 
 }  // namespace accrue::optim

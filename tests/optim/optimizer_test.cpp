@@ -114,6 +114,23 @@ TEST_CASE("optim.optimizer: learning rates are read and set per group") {
   CHECK(sgd.lr() == .5);
 }
 
+TEST_CASE("optim.optimizer: momentum is read and set per group") {
+  Variable p = leaf({1});
+  SGD sgd({{{p}, {.lr = 1}}, {{leaf({1})}, {.momentum = .5}}});
+  CHECK(sgd.momentum(1) == .5);
+  sgd.set_momentum(.25);
+  for (int step = 0; step < 2; ++step) {
+    p.set_grad(Tensor::ones({1}));
+    sgd.step();
+  }
+  CHECK(p.item<float>() == 1 - 1 - 1.25f);
+  CHECK_THROWS_WITH_AS(
+      sgd.set_momentum(1), "[set_momentum] momentum must lie in [0, 1), got 1", ValueError);
+  CHECK_THROWS_AS(sgd.set_momentum(std::nan("")), ValueError);
+  CHECK_THROWS_AS(sgd.set_momentum(.5, 2), IndexError);
+  CHECK(sgd.momentum() == .25);
+}
+
 TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched by name") {
   Variable a = leaf({2}, 1), b = leaf({3}, 2);
   const auto step = [](Optimizer& optimizer, double gradient) {
