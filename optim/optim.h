@@ -1,6 +1,8 @@
 // All optimizers, clipping and schedules.
 #pragma once
 
+#include "accrue/optim/adam.h"
+#include "accrue/optim/adamw.h"
 #include "accrue/optim/clip.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/parameter_list.h"

@@ -16,6 +16,9 @@ namespace accrue::kernels::scalar {
 ACCRUE_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 ACCRUE_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
+ACCRUE_HD float sqrt(float x) { return __builtin_sqrtf(x); }
+ACCRUE_HD double sqrt(double x) { return __builtin_sqrt(x); }
+
 /// condition ? yes : no on the bits: both sides are computed, so loops over arrays vectorise.
 ACCRUE_HD float select(bool condition, float yes, float no) {
   const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
