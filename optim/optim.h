@@ -1,6 +1,7 @@
 // All optimizers, clipping and schedules.
 #pragma once
 
+#include "accrue/optim/adagrad.h"
 #include "accrue/optim/adam.h"
 #include "accrue/optim/adamw.h"
 #include "accrue/optim/clip.h"
