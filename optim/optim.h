@@ -7,5 +7,6 @@
 #include "accrue/optim/clip.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/parameter_list.h"
+#include "accrue/optim/rmsprop.h"
 #include "accrue/optim/schedule.h"
 #include "accrue/optim/sgd.h"
