@@ -10,3 +10,4 @@
 #include "accrue/optim/rmsprop.h"
 #include "accrue/optim/schedule.h"
 #include "accrue/optim/sgd.h"
+#include "accrue/optim/warmup_schedules.h"

@@ -2,22 +2,7 @@
 
 #include "accrue/core/error.h"
 
-#include <algorithm>
-
 namespace accrue::optim {
-namespace {
-
-double ratio(std::int64_t a, std::int64_t b) {
-  return static_cast<double>(a) / static_cast<double>(std::max<std::int64_t>(1, b));
-}
-
-void check_count(const char* operation, const char* name, std::int64_t count) {
-  ACCRUE_CHECK(count >= 0, ValueError, operation, name, " must be >= 0, got ", count);
-}
-
-}  // namespace
-
-// ---- the base ----
 
 Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
   for (int group = 0; group < num_groups(); ++group) {
@@ -58,9 +43,8 @@ void Schedule::load_state(const ScheduleState& state) {
   state_ = state;
   for (int group = 0; group < num_groups(); ++group)
     optimizer_.set_lr(state_.last_lrs[static_cast<std::size_t>(group)], group);
+  moved_to(state_.step);
 }
-
-// ---- lambdas ----
 
 LambdaLR::LambdaLR(Optimizer& optimizer, const Factor& factor)
     : LambdaLR(optimizer,
@@ -84,21 +68,6 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
 
 double LambdaLR::lr_at(int group, std::int64_t t) const {
   return base_lr(group) * factors_[static_cast<std::size_t>(group)](t);
-}
-
-LambdaLR linear_schedule_with_warmup(Optimizer& optimizer,
-                                     std::int64_t warmup,
-                                     std::int64_t total) {
-  check_count("linear_schedule_with_warmup", "warmup", warmup);
-  check_count("linear_schedule_with_warmup", "total", total);
-  return LambdaLR(optimizer, [=](std::int64_t t) {
-    return t < warmup ? ratio(t, warmup) : std::max(0.0, ratio(total - t, total - warmup));
-  });
-}
-
-LambdaLR constant_schedule_with_warmup(Optimizer& optimizer, std::int64_t warmup) {
-  check_count("constant_schedule_with_warmup", "warmup", warmup);
-  return LambdaLR(optimizer, [=](std::int64_t t) { return t < warmup ? ratio(t, warmup) : 1.0; });
 }
 
 }  // namespace accrue::optim

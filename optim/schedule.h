@@ -42,10 +42,15 @@ class Schedule {
   explicit Schedule(Optimizer& optimizer);
   void start();
 
-  /// The rate of `group` at step `t`; a pure function.
+  /// The rate of `group` at step `t`, from base_lr() or, where torch multiplies the rate of the
+  /// step before, from current_lr().
   virtual double lr_at(int group, std::int64_t t) const = 0;
+  /// Sets what else follows step `t`.
+  virtual void moved_to(std::int64_t) {}
   double base_lr(int group) const { return state_.base_lrs[static_cast<std::size_t>(group)]; }
+  double current_lr(int group) const { return optimizer_.lr(group); }
   int num_groups() const { return optimizer_.num_groups(); }
+  Optimizer& optimizer() { return optimizer_; }
 
  private:
   void move_to(std::int64_t t);
@@ -69,12 +74,5 @@ class LambdaLR final : public Schedule {
 
   std::vector<Factor> factors_;
 };
-
-/// Factor t / max(1, warmup) for t < warmup, then max(0, (total - t) / max(1, total - warmup)).
-/// With a warm-up the first update has the rate 0. Errors: ValueError for negative counts.
-LambdaLR linear_schedule_with_warmup(Optimizer& optimizer, std::int64_t warmup, std::int64_t total);
-
-/// Factor t / max(1, warmup) for t < warmup, then 1. Errors: ValueError for a negative count.
-LambdaLR constant_schedule_with_warmup(Optimizer& optimizer, std::int64_t warmup);
 
 }  // namespace accrue::optim

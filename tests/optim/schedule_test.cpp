@@ -1,7 +1,8 @@
-// Schedules: torch's values in double, resuming, refused rates.
+// Schedules: groups, resuming, refused rates.
 #include "accrue/optim/schedule.h"
 
 #include "accrue/optim/sgd.h"
+#include "accrue/optim/warmup_schedules.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -10,60 +11,6 @@ namespace accrue::optim {
 namespace {
 
 Variable leaf() { return Variable::leaf(Tensor::zeros({1})); }
-
-/// The rates at steps 0 .. 11.
-std::vector<double> rates(Schedule& schedule, const Optimizer& optimizer) {
-  std::vector<double> out = {optimizer.lr()};
-  for (int step = 1; step < 12; ++step) {
-    schedule.step();
-    CHECK(schedule.last_step() == step);
-    CHECK(schedule.last_lrs() == std::vector<double>{optimizer.lr()});
-    out.push_back(optimizer.lr());
-  }
-  return out;
-}
-
-TEST_CASE("optim.schedule: warm-up and linear decay have the doubles of torch's LambdaLR") {
-  SGD sgd({leaf()}, {.lr = .1});
-  LambdaLR schedule = linear_schedule_with_warmup(sgd, 3, 10);
-  CHECK(rates(schedule, sgd) == std::vector<double>{0.0,
-                                                    0.03333333333333333,
-                                                    0.06666666666666667,
-                                                    0.1,
-                                                    0.08571428571428572,
-                                                    0.07142857142857144,
-                                                    0.05714285714285714,
-                                                    0.04285714285714286,
-                                                    0.02857142857142857,
-                                                    0.014285714285714285,
-                                                    0.0,
-                                                    0.0});
-}
-
-TEST_CASE("optim.schedule: a constant rate after warm-up") {
-  SGD sgd({leaf()}, {.lr = .1});
-  LambdaLR schedule = constant_schedule_with_warmup(sgd, 3);
-  std::vector<double> expected(12, 0.1);
-  expected[0] = 0;
-  expected[1] = 0.03333333333333333;
-  expected[2] = 0.06666666666666667;
-  CHECK(rates(schedule, sgd) == expected);
-
-  SGD flat({leaf()}, {.lr = .1});
-  LambdaLR none = constant_schedule_with_warmup(flat, 0);
-  CHECK(rates(none, flat) == std::vector<double>(12, 0.1));
-}
-
-TEST_CASE("optim.schedule: warm-up beyond the total and a total of 0 decay to 0") {
-  SGD sgd({leaf()}, {.lr = 1});
-  LambdaLR longer = linear_schedule_with_warmup(sgd, 4, 2);
-  const std::vector<double> values = rates(longer, sgd);
-  CHECK(values[3] == 0.75);
-  CHECK(values[4] == 0);
-  SGD other({leaf()}, {.lr = 1});
-  LambdaLR empty = linear_schedule_with_warmup(other, 0, 0);
-  CHECK(other.lr() == 0);
-}
 
 TEST_CASE("optim.schedule: each group has its base rate and may have its own factor") {
   SGD sgd({{{leaf()}, {.lr = 1}}, {{leaf()}, {.lr = 10}}});
@@ -116,15 +63,6 @@ TEST_CASE("optim.schedule: rates that are no rates are refused and nothing moves
 
 TEST_CASE("optim.schedule: wrong arguments and states are refused") {
   SGD sgd({leaf()}, {.lr = .5});
-  CHECK_THROWS_WITH_AS(linear_schedule_with_warmup(sgd, -1, 10),
-                       "[linear_schedule_with_warmup] warmup must be >= 0, got -1",
-                       ValueError);
-  CHECK_THROWS_WITH_AS(linear_schedule_with_warmup(sgd, 0, -1),
-                       "[linear_schedule_with_warmup] total must be >= 0, got -1",
-                       ValueError);
-  CHECK_THROWS_WITH_AS(constant_schedule_with_warmup(sgd, -1),
-                       "[constant_schedule_with_warmup] warmup must be >= 0, got -1",
-                       ValueError);
   CHECK_THROWS_WITH_AS(LambdaLR(sgd, std::vector<LambdaLR::Factor>()),
                        "[LambdaLR] one factor per group is needed, got 0 for 1 groups",
                        ValueError);
