@@ -4,6 +4,7 @@
 #include "accrue/optim/adagrad.h"
 #include "accrue/optim/adam.h"
 #include "accrue/optim/adamw.h"
+#include "accrue/optim/chained_schedules.h"
 #include "accrue/optim/clip.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/parameter_list.h"
