@@ -9,6 +9,7 @@
 #include "accrue/optim/one_cycle.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/parameter_list.h"
+#include "accrue/optim/plateau.h"
 #include "accrue/optim/rmsprop.h"
 #include "accrue/optim/schedule.h"
 #include "accrue/optim/sgd.h"
