@@ -7,7 +7,7 @@
 namespace accrue::optim {
 namespace {
 
-enum : std::size_t { kStep, kSum };
+constexpr std::size_t kStep = 0, kSum = 1;
 
 void check_options(const AdagradOptions& options) {
   check_option("Adagrad", "lr_decay", options.lr_decay);
@@ -37,14 +37,15 @@ std::optional<double> Adagrad::initial(std::size_t, int group) const {
 
 void Adagrad::apply(std::span<const Gradient> gradients) {
   start_slots(gradients);
-  for (const auto& [parameter, gradient] : gradients) {
+  for (const Gradient& entry : gradients) {
+    const std::size_t parameter = entry.parameter;
     const int group = group_of(parameter);
     const AdagradOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
     visit_floating(value.dtype(), "Adagrad", [&]<class T>(T) {
       kernels::launch_cpu(
           kernels::AdagradStep<T>{.p = value.mutable_data<T>(),
-                                  .g = gradient.data<T>(),
+                                  .g = entry.value.data<T>(),
                                   .sum = slot(kSum, parameter).template mutable_data<T>(),
                                   .count = value.numel(),
                                   .step = next_step(kStep, parameter),

@@ -7,7 +7,7 @@
 namespace accrue::optim {
 namespace {
 
-enum : std::size_t { kStep, kAverage, kSquares, kMaxSquares };
+constexpr std::size_t kStep = 0, kAverage = 1, kSquares = 2, kMaxSquares = 3;
 
 void check_options(const char* name, const AdamOptions& options) {
   check_decay(name, "beta1", options.beta1);
@@ -42,7 +42,8 @@ std::optional<double> Adam::initial(std::size_t slot, int group) const {
 
 void Adam::apply(std::span<const Gradient> gradients) {
   start_slots(gradients);
-  for (const auto& [parameter, gradient] : gradients) {
+  for (const Gradient& entry : gradients) {
+    const std::size_t parameter = entry.parameter;
     const int group = group_of(parameter);
     const AdamOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
@@ -51,7 +52,7 @@ void Adam::apply(std::span<const Gradient> gradients) {
         return initial(s, group) ? slot(s, parameter).template mutable_data<T>() : nullptr;
       };
       kernels::launch_cpu(kernels::AdamStep<T>{.p = value.mutable_data<T>(),
-                                               .g = gradient.data<T>(),
+                                               .g = entry.value.data<T>(),
                                                .m = data(kAverage),
                                                .v = data(kSquares),
                                                .v_max = data(kMaxSquares),

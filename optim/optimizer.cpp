@@ -55,7 +55,7 @@ class StateReader {
 
   /// A count of steps.
   Tensor take_count(const std::string& name) {
-    const Tensor count = take(name, {}, DType::int64);
+    Tensor count = take(name, {}, DType::int64);
     if (count.defined() && count.item<std::int64_t>() < 0)
       faults += text("; ", name, " must be >= 0, got ", count.item<std::int64_t>());
     return count;

@@ -7,7 +7,7 @@
 namespace accrue::optim {
 namespace {
 
-enum : std::size_t { kSquareAverage, kAverage, kBuffer };
+constexpr std::size_t kSquareAverage = 0, kAverage = 1, kBuffer = 2;
 
 void check_options(const RmspropOptions& options) {
   check_decay("RMSprop", "alpha", options.alpha);
@@ -39,7 +39,8 @@ std::optional<double> RMSprop::initial(std::size_t slot, int group) const {
 
 void RMSprop::apply(std::span<const Gradient> gradients) {
   start_slots(gradients);
-  for (const auto& [parameter, gradient] : gradients) {
+  for (const Gradient& entry : gradients) {
+    const std::size_t parameter = entry.parameter;
     const int group = group_of(parameter);
     const RmspropOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
@@ -48,7 +49,7 @@ void RMSprop::apply(std::span<const Gradient> gradients) {
         return initial(s, group) ? slot(s, parameter).template mutable_data<T>() : nullptr;
       };
       kernels::launch_cpu(kernels::RmspropStep<T>{.p = value.mutable_data<T>(),
-                                                  .g = gradient.data<T>(),
+                                                  .g = entry.value.data<T>(),
                                                   .square_average = data(kSquareAverage),
                                                   .average = data(kAverage),
                                                   .buffer = data(kBuffer),

@@ -55,7 +55,7 @@ void SGD::apply(std::span<const Gradient> gradients) {
     is_first.push_back(!slot(kMomentum, gradient.parameter).defined());
   start_slots(gradients);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const auto& [parameter, gradient] = gradients[i];
+    const std::size_t parameter = gradients[i].parameter;
     const int group = group_of(parameter);
     const SgdOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
@@ -63,7 +63,7 @@ void SGD::apply(std::span<const Gradient> gradients) {
     visit_floating(value.dtype(), "SGD", [&]<class T>(T) {
       kernels::launch_cpu(
           kernels::SgdStep<T>{.p = value.mutable_data<T>(),
-                              .g = gradient.data<T>(),
+                              .g = gradients[i].value.data<T>(),
                               .buffer = buffer.defined() ? buffer.mutable_data<T>() : nullptr,
                               .count = value.numel(),
                               .lr = lr(group),
