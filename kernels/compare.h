@@ -13,7 +13,8 @@ enum class CompareOp : std::uint8_t { eq, ne, lt, le, gt, ge };
 
 const char* name_of(CompareOp op);
 
-/// y = a op b, of dtype bool. With NaN only `ne` is true. a and b have one dtype, any.
+/// y = a op b, of dtype bool. With NaN only `ne` is true. a and b have one dtype, any but
+/// bfloat16 and float16.
 ///
 /// Errors:  ShapeError, DTypeError; StateError when elements of y share one location.
 struct Compare {

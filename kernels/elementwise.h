@@ -49,11 +49,11 @@ struct UnaryBackward {
   UnaryParameters parameters = {};
 };
 
-enum class BinaryOp : std::uint8_t { add, sub, mul, div };
+enum class BinaryOp : std::uint8_t { add, sub, mul, div, maximum, minimum };
 
 const char* name_of(BinaryOp op);
 
-/// y = a op b, rounded once.
+/// y = a op b, rounded once. maximum and minimum: a where they are equal, NaN where one is NaN.
 ///
 /// Errors:  as UnaryForward.
 struct BinaryForward {
@@ -72,6 +72,15 @@ struct ScalarForward {
   Tensor& y;
 };
 
+/// dx = what a gets of the gradient of maximum(a, b): +0 where a < b, dy / 2 where a == b, dy
+/// elsewhere, also where one is NaN. For minimum, a and b change places: b is the smaller.
+///
+/// Errors:  as UnaryForward.
+struct LargerBackward {
+  const Tensor &a, &b, &dy;
+  Tensor& dx;
+};
+
 /// y = fma(alpha, x, y) with alpha rounded to the dtype.
 ///
 /// Errors:  as UnaryForward.
@@ -85,6 +94,7 @@ void launch_cpu(const UnaryForward& args);
 void launch_cpu(const UnaryBackward& args);
 void launch_cpu(const BinaryForward& args);
 void launch_cpu(const ScalarForward& args);
+void launch_cpu(const LargerBackward& args);
 void launch_cpu(const AddScaled& args);
 
 }  // namespace accrue::kernels

@@ -1,4 +1,4 @@
-// Elementwise arithmetic with broadcasting.
+// Elementwise arithmetic, maximum and minimum, with broadcasting.
 #pragma once
 
 #include "accrue/autograd/variable.h"
@@ -18,7 +18,15 @@ Variable operator-(const Variable& a, const Variable& b);
 Variable operator*(const Variable& a, const Variable& b);
 Variable operator/(const Variable& a, const Variable& b);
 
-/// The same with a number, which is first rounded to the dtype of the variable.
+/// The larger or the smaller of a and b; a where they are equal, NaN where one is NaN.
+///
+/// Grad:    dy to the larger (the smaller), dy / 2 to both where they are equal, dy to both where
+///          one is NaN, as in torch.
+/// Otherwise as a + b.
+Variable maximum(const Variable& a, const Variable& b);
+Variable minimum(const Variable& a, const Variable& b);
+
+/// Arithmetic with a number, which is first rounded to the dtype of the variable.
 Variable operator+(const Variable& a, double b);
 Variable operator-(const Variable& a, double b);
 Variable operator*(const Variable& a, double b);

@@ -2,6 +2,8 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
+#include "accrue/kernels/compare.h"
+#include "accrue/kernels/elementwise.h"
 #include "accrue/kernels/reduce.h"
 
 namespace accrue {
@@ -47,6 +49,43 @@ struct SumNode final : OpNode<1> {
   }
 };
 
+struct NormNode final : OpNode<1> {
+  SavedTensor x, y;  ///< y with normed dimensions of size 1
+
+  const char* name() const override { return "NormBackward"; }
+  void backward(Backward& context) override {
+    const Tensor& norms = y.get(name());
+    const Tensor& values = x.get(name());
+    Tensor ratio = Tensor::empty(norms.shape(), norms.dtype());
+    const Tensor dy = context.dy().reshape(norms.shape());
+    kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::div, dy, norms, ratio});
+    const Tensor zero = Tensor::zeros({}, norms.dtype()).expand(norms.shape());
+    Tensor is_zero = Tensor::empty(norms.shape(), DType::boolean);
+    kernels::launch_cpu(kernels::Compare{kernels::CompareOp::eq, norms, zero, is_zero});
+    kernels::launch_cpu(kernels::Where{is_zero, zero, ratio, ratio});
+    Tensor dx = Tensor::empty(values.shape(), values.dtype());
+    kernels::launch_cpu(
+        kernels::BinaryForward{kernels::BinaryOp::mul, values, ratio.expand(values.shape()), dx});
+    context.give(0, std::move(dx));
+  }
+  void forget_saved() override {
+    x.reset();
+    y.reset();
+  }
+};
+
+/// The sample axis of a reduction over `mask`; throws in a window when samples are reduced.
+SampleAxis reduced_axis(
+    const Variable& x, unsigned mask, bool keep_dims, const char* op, const char* what) {
+  SampleAxis axis = x.value().sample_axis();
+  const bool reduces_samples = axis.known() && (mask & (1U << axis.dim));
+  check_keeps_samples(!reduces_samples, op, what);
+  for (int d = 0; d < x.value().sample_axis().dim && !keep_dims; ++d) {
+    if (mask & (1U << d)) --axis.dim;
+  }
+  return reduces_samples ? SampleAxis{} : axis;
+}
+
 }  // namespace
 
 Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
@@ -61,17 +100,13 @@ Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
 
 Variable sum(const Variable& x, std::span<const int> dims, bool keep_dims) {
   const unsigned mask = dims_mask(x, dims, "sum");
-  SampleAxis axis = x.value().sample_axis();
-  const bool sums_samples = axis.known() && (mask & (1U << axis.dim));
-  check_keeps_samples(!sums_samples, "sum", "a sum over the sample dimension");
+  const SampleAxis axis =
+      reduced_axis(x, mask, keep_dims, "sum", "a sum over the sample dimension");
   const Shape kept = reduced(x.shape(), mask, true);
   Tensor y = sum_dims(x.value(), mask);
   if (keep_dims) y = y.view(kept);
-  for (int d = 0; d < x.value().sample_axis().dim && !keep_dims; ++d) {
-    if (mask & (1U << d)) --axis.dim;
-  }
   return record<SumNode>(
-      y.with_sample_axis(sums_samples ? SampleAxis{} : axis),
+      y.with_sample_axis(axis),
       [&](SumNode& node) {
         node.from = x.shape();
         node.kept = kept;
@@ -99,5 +134,31 @@ Variable mean(const Variable& x, std::initializer_list<int> dims, bool keep_dims
 }
 
 Variable mean(const Variable& x) { return mean(x, std::span<const int>()); }
+
+Variable norm(const Variable& x, std::span<const int> dims, bool keep_dims) {
+  const unsigned mask = dims_mask(x, dims, "norm");
+  const SampleAxis axis =
+      reduced_axis(x, mask, keep_dims, "norm", "a norm over the sample dimension");
+  Tensor squares = Tensor::empty(x.shape(), x.dtype());
+  kernels::launch_cpu(
+      kernels::BinaryForward{kernels::BinaryOp::mul, x.value(), x.value(), squares});
+  Tensor y = sum_dims(squares, mask);
+  kernels::launch_cpu(kernels::UnaryForward{kernels::UnaryOp::sqrt, y, y});
+  const Tensor kept = y.view(reduced(x.shape(), mask, true));
+  if (keep_dims) y = kept;
+  return record<NormNode>(
+      y.with_sample_axis(axis),
+      [&](NormNode& node) {
+        node.x = SavedTensor(x.value());
+        node.y = SavedTensor(kept);
+      },
+      x);
+}
+
+Variable norm(const Variable& x, std::initializer_list<int> dims, bool keep_dims) {
+  return norm(x, std::span(dims.begin(), dims.size()), keep_dims);
+}
+
+Variable norm(const Variable& x) { return norm(x, std::span<const int>()); }
 
 }  // namespace accrue

@@ -48,6 +48,12 @@ const char* name_of(CompareOp op) {
 void launch_cpu(const Compare& args) {
   const char* name = name_of(args.op);
   const Shape& shape = args.y.shape();
+  ACCRUE_CHECK(size_of(args.a.dtype()) != 2,
+               DTypeError,
+               name,
+               "compares no stored halves, got ",
+               args.a.dtype(),
+               "; convert with to()");
   check_operand(name, args.y, shape, DType::boolean);
   check_operand(name, args.a, shape, args.a.dtype());
   check_operand(name, args.b, shape, args.a.dtype());

@@ -144,7 +144,7 @@ bool backward_reads_y(UnaryOp op) {
 }
 
 const char* name_of(BinaryOp op) {
-  constexpr const char* kNames[] = {"add", "sub", "mul", "div"};
+  constexpr const char* kNames[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -171,6 +171,12 @@ void launch_cpu(const BinaryForward& args) {
 void launch_cpu(const ScalarForward& args) {
   launch_map<2>(name_of(args.op), args.y, {args.a, args.b}, [&](const MapRun& run) {
     ACCRUE_DISPATCH(binary, args.op, run);
+  });
+}
+
+void launch_cpu(const LargerBackward& args) {
+  launch_map<3>("larger", args.dx, {args.dy, args.a, args.b}, [](const MapRun& run) {
+    ACCRUE_DISPATCH(larger_backward, run);
   });
 }
 

@@ -18,17 +18,20 @@ struct MapRun {
   std::int64_t in_stride[3] = {};
 };
 
-// Operands: unary_forward x; unary_backward dy, x, y; binary a, b; fused_multiply_add a, b, c.
+// Operands: unary_forward x; unary_backward dy, x, y; binary a, b; larger_backward dy, a, b;
+// fused_multiply_add a, b, c.
 namespace portable {
 void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void binary(BinaryOp op, const MapRun& run);
+void larger_backward(const MapRun& run);
 void fused_multiply_add(const MapRun& run);
 }  // namespace portable
 namespace avx2 {
 void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
 void binary(BinaryOp op, const MapRun& run);
+void larger_backward(const MapRun& run);
 void fused_multiply_add(const MapRun& run);
 }  // namespace avx2
 

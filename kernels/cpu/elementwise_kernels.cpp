@@ -92,6 +92,30 @@ struct Div {
     return in[0][i] / in[1][i];
   }
 };
+struct Maximum {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    const T a = in[0][i], b = in[1][i];
+    const T larger = a < b ? b : a;  // a if it is NaN
+    return b != b ? b : larger;
+  }
+};
+struct Minimum {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    const T a = in[0][i], b = in[1][i];
+    const T smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
+};
+struct LargerGradient {
+  template <class T>
+  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
+    const T dy = in[0][i], a = in[1][i], b = in[2][i];
+    const T share = a == b ? dy * T(0.5) : dy;
+    return a < b ? T(0) : share;
+  }
+};
 struct FusedMultiplyAdd {
   template <class T>
   static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
@@ -133,8 +157,14 @@ void binary(BinaryOp op, const MapRun& run) {
       return map_floating<2, Mul>(run);
     case BinaryOp::div:
       return map_floating<2, Div>(run);
+    case BinaryOp::maximum:
+      return map_floating<2, Maximum>(run);
+    case BinaryOp::minimum:
+      return map_floating<2, Minimum>(run);
   }
 }
+
+void larger_backward(const MapRun& run) { map_floating<3, LargerGradient>(run); }
 
 void fused_multiply_add(const MapRun& run) { map_floating<3, FusedMultiplyAdd>(run); }
 

@@ -4,13 +4,17 @@
 #include "accrue/tests/support/literal_sum.h"
 
 #include <cmath>
+#include <type_traits>
 
 namespace accrue::test {
 namespace {
 
-enum class Op : std::uint8_t { add, sub, mul, div };
-constexpr const char* kNames[] = {"add", "sub", "mul", "div"};
+enum class Op : std::uint8_t { add, sub, mul, div, maximum, minimum };
+constexpr const char* kNames[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
 const char* name_of(Op op) { return kNames[static_cast<int>(op)]; }
+
+float maximum(float a, float b) { return std::isnan(a) || a >= b ? a : b; }
+float minimum(float a, float b) { return std::isnan(a) || a <= b ? a : b; }
 
 template <class Left, class Right>
 auto apply(Op op, const Left& a, const Right& b) {
@@ -22,9 +26,16 @@ auto apply(Op op, const Left& a, const Right& b) {
     case Op::mul:
       return a * b;
     case Op::div:
+      return a / b;
+    case Op::maximum:
+    case Op::minimum:
       break;
   }
-  return a / b;
+  if constexpr (std::is_same_v<Right, double>) {
+    return a / b;  // there is no maximum with a number
+  } else {
+    return op == Op::maximum ? maximum(a, b) : minimum(a, b);
+  }
 }
 
 Array value(Op op, const Array& a, const Array& b) {
@@ -36,8 +47,16 @@ Array value(Op op, const Array& a, const Array& b) {
   return y;
 }
 
+bool picks_one(Op op) { return op == Op::maximum || op == Op::minimum; }
+
 /// The derivative with respect to operand `k`.
 float factor(Op op, std::size_t k, float a, float b, float y) {
+  if (picks_one(op)) {
+    if (a == b) return 0.5f;
+    return (a > b && (op == Op::maximum) == (k == 1)) || (a < b && (op == Op::maximum) == (k == 0))
+               ? 0.0f
+               : 1.0f;
+  }
   switch (op) {
     case Op::add:
       return 1;
@@ -45,7 +64,7 @@ float factor(Op op, std::size_t k, float a, float b, float y) {
       return k == 0 ? 1.0f : -1.0f;
     case Op::mul:
       return k == 0 ? b : a;
-    case Op::div:
+    default:
       break;
   }
   return k == 0 ? 1 / b : -(y / b);
@@ -142,17 +161,23 @@ OpCase row(Op op, Role left, Role right, std::vector<std::vector<Shape>> shapes)
   const bool has_samples = left == Role::samples || right == Role::samples;
   OpCase result;
   result.name = text(name_of(op), " of ", role(left), " and ", role(right));
-  result.inputs = {{left}, {right, op == Op::div ? Domain::nonzero : Domain::real}};
+  const Domain usual = picks_one(op) ? Domain::distinct : Domain::real;
+  result.inputs = {{left, usual}, {right, op == Op::div ? Domain::nonzero : usual}};
   result.shapes = std::move(shapes);
   result.function = [op](auto x) { return apply(op, x[0], x[1]); };
   result.forward = [op](const Arrays& x) { return value(op, x[0], x[1]); };
   result.backward = [=](const Arrays& x, const Array& y, const Array& dy) {
     Arrays gradients;
     for (const std::size_t k : {0U, 1U}) {
-      const Array f = factors(op, k, x, y);
+      Array f = factors(op, k, x, y), incoming = dy;
+      for (std::int64_t i = 0; i < dy.numel() && picks_one(op); ++i) {
+        // What is not picked is +0, also where dy is not finite.
+        incoming[i] = f[i] == 0 ? 0 : dy[i] * f[i];
+        f[i] = 1;
+      }
       const bool is_parameter = (k == 0 ? left : right) == Role::parameter;
-      gradients.push_back(is_parameter ? chained(f, dy, x[k].shape, has_samples)
-                                       : summed(f, dy, x[k].shape));
+      gradients.push_back(is_parameter ? chained(f, incoming, x[k].shape, has_samples)
+                                       : summed(f, incoming, x[k].shape));
     }
     return gradients;
   };
@@ -212,14 +237,14 @@ std::vector<OpCase> binary_cases() {
                                                {{2, 0}, {2, 1}},
                                                {{4}, {4}}};
   std::vector<OpCase> rows;
-  for (const Op op : {Op::add, Op::sub, Op::mul, Op::div}) {
+  for (const Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::maximum, Op::minimum}) {
     rows.push_back(row(op, Role::samples, Role::samples, equal));
     rows.push_back(row(op, Role::samples, Role::parameter, shared));
     rows.push_back(row(op, Role::parameter, Role::samples, swapped(shared)));
     rows.push_back(row(op, Role::other, Role::other, any));
     rows.push_back(row(op, Role::parameter, Role::other, any));
     rows.push_back(row(op, Role::other, Role::parameter, swapped(any)));
-    rows.push_back(row_with_number(op, 0.3));
+    if (!picks_one(op)) rows.push_back(row_with_number(op, 0.3));
   }
   return rows;
 }

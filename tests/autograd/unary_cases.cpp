@@ -65,6 +65,12 @@ std::vector<OpCase> plain_rows() {
           neg,
           [](float x) { return -x; },
           [](float, float, float dy) { return -dy; }),
+  };
+}
+
+std::vector<OpCase> activation_rows() {
+  namespace scalar = kernels::scalar;
+  return {
       row(
           "tanh",
           Domain::real,
@@ -154,7 +160,9 @@ std::vector<OpCase> rows_with_numbers() {
 
 std::vector<OpCase> unary_cases() {
   std::vector<OpCase> rows = plain_rows();
-  for (OpCase& row : rows_with_numbers()) rows.push_back(std::move(row));
+  for (const auto& more : {activation_rows(), rows_with_numbers()}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
   return rows;
 }
 

@@ -19,7 +19,12 @@ constexpr UnaryOp kUnaryOps[] = {
 #define ACCRUE_UNARY_OP(name, Formula) UnaryOp::name,
 #include "accrue/kernels/unary_ops.def"
 };
-constexpr BinaryOp kBinaryOps[] = {BinaryOp::add, BinaryOp::sub, BinaryOp::mul, BinaryOp::div};
+constexpr BinaryOp kBinaryOps[] = {BinaryOp::add,
+                                   BinaryOp::sub,
+                                   BinaryOp::mul,
+                                   BinaryOp::div,
+                                   BinaryOp::maximum,
+                                   BinaryOp::minimum};
 
 const Shape kShapes[] = {{}, {0}, {1}, {7}, {600}, {5, 7}, {3, 0, 2}, {2, 3, 4}, {300, 3}, {70001}};
 
@@ -61,6 +66,10 @@ T binary(BinaryOp op, T a, T b) {
       return a * b;
     case BinaryOp::div:
       return a / b;
+    case BinaryOp::maximum:
+      return std::isnan(a) || a >= b ? a : b;
+    case BinaryOp::minimum:
+      return std::isnan(a) || a <= b ? a : b;
   }
   return a;
 }

@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -21,6 +22,16 @@ double draw_number(Domain domain, std::mt19937_64& random, bool special) {
   const double sign = random() % 2 == 0 ? 1 : -1;
   if (domain == Domain::nonzero) return sign * size;
   return size - 1 + sign * 0.5;
+}
+
+/// Multiples of 1/4 in random order, shifted by 1/8 for inputs of odd number.
+std::vector<double> draw_distinct(std::int64_t count, std::size_t input, std::mt19937_64& random) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<double>(i - count / 2) / 4 + (input % 2 == 0 ? 0 : 0.125));
+  }
+  std::shuffle(values.begin(), values.end(), random);
+  return values;
 }
 
 Tensor draw_classes(const Shape& shape,
@@ -55,6 +66,9 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> all;
   for (const auto& table : {unary_cases,
                             binary_cases,
+                            compare_cases,
+                            extremum_cases,
+                            index_cases,
                             linear_cases,
                             reduce_cases,
                             loss_cases,
@@ -78,7 +92,13 @@ Tensor draw(const OpCase& op,
   }
   Tensor result = Tensor::empty(shape, DType::float64);
   double* out = result.mutable_data<double>();
-  for (std::int64_t i = 0; i < result.numel(); ++i) out[i] = draw_number(domain, random, special);
+  std::vector<double> distinct;
+  if (domain == Domain::distinct) distinct = draw_distinct(result.numel(), input, random);
+  for (std::int64_t i = 0; i < result.numel(); ++i) {
+    const bool is_distinct = !distinct.empty() && !(special && random() % 4 == 0);
+    out[i] =
+        is_distinct ? distinct[static_cast<std::size_t>(i)] : draw_number(domain, random, special);
+  }
   return result.to(dtype);
 }
 

@@ -24,6 +24,7 @@ enum class Domain : std::uint8_t {
   real,
   positive,
   nonzero,             ///< at least 0.25 away from 0: divisors, and inputs of relu for differences
+  distinct,            ///< 1/8 or more apart, also from those of the next input: for maxima
   classes,             ///< int64 in [0, C), where C is the last size of input 0
   classes_or_ignored,  ///< one in four is -100
 };
@@ -63,6 +64,9 @@ struct OpCase {
 std::vector<OpCase> op_cases();
 std::vector<OpCase> unary_cases();
 std::vector<OpCase> binary_cases();
+std::vector<OpCase> compare_cases();
+std::vector<OpCase> extremum_cases();
+std::vector<OpCase> index_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> loss_cases();

@@ -1,0 +1,128 @@
+// Picking by index: one walk over the index, in which the picked tensor stands still along `dim`.
+#include "accrue/kernels/index.h"
+
+#include "accrue/kernels/cpu/parallel_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace accrue::kernels {
+namespace {
+
+constexpr std::int64_t kGrain = 16384;  // elements that are worth waking a thread for
+
+void check_index(const char* operation, const Tensor& index, const Tensor& x, int dim) {
+  ACCRUE_CHECK(index.dtype() == DType::int64,
+               DTypeError,
+               operation,
+               "the index must be int64, got ",
+               index.dtype(),
+               "; convert with to()");
+  bool fits = index.rank() == x.rank();
+  for (int d = 0; d < x.rank() && fits; ++d) fits = d == dim || index.shape()[d] <= x.shape()[d];
+  ACCRUE_CHECK(fits,
+               ShapeError,
+               operation,
+               "the index must have the rank of the operand and be no larger but in dimension ",
+               dim,
+               ", got ",
+               index.shape(),
+               " for ",
+               x.shape());
+  const std::int64_t size = x.rank() == 0 ? 1 : x.shape()[dim];
+  const std::int64_t* const first = index.data<std::int64_t>();
+  std::int64_t position = 0;
+  for_each_run<1>(index.shape(), {index.strides()}, [&](const StridedRun<1>& run) {
+    for (std::int64_t i = 0; i < run.count; ++i, ++position) {
+      const std::int64_t value = first[run.offset[0] + i * run.stride[0]];
+      ACCRUE_CHECK(value >= 0 && value < size,
+                   IndexError,
+                   operation,
+                   "indices must lie in [0, ",
+                   size,
+                   "), got ",
+                   value,
+                   " at position ",
+                   position);
+    }
+  });
+}
+
+void check_result(const char* operation, const Tensor& index, const Tensor& y, DType dtype) {
+  ACCRUE_CHECK(y.shape() == index.shape() && y.dtype() == dtype,
+               ShapeError,
+               operation,
+               "what the index names must have shape ",
+               index.shape(),
+               " and dtype ",
+               dtype,
+               ", got ",
+               y.shape(),
+               " and ",
+               y.dtype());
+}
+
+/// The strides of x without the one along `dim`, which is returned too.
+std::pair<Shape, std::int64_t> without_dim(const Tensor& x, int dim) {
+  Shape strides = x.strides();
+  if (x.rank() == 0) return {strides, 0};
+  const std::int64_t along = strides[dim];
+  strides[dim] = 0;
+  return {strides, along};
+}
+
+}  // namespace
+
+void launch_cpu(const Gather& args) {
+  check_index(args.operation, args.index, args.x, args.dim);
+  check_result(args.operation, args.index, args.y, args.x.dtype());
+  const auto [strides, along] = without_dim(args.x, args.dim);
+  const std::int64_t step = along;
+  const std::int64_t* const index = args.index.data<std::int64_t>();
+  visit_dtype(args.x.dtype(), [&]<class T>(T) {
+    const T* const x = args.x.data<T>();
+    T* const y = args.y.mutable_data<T>();
+    parallel_runs<3>(args.index.shape(),
+                     {args.index.strides(), args.y.strides(), strides},
+                     args.index.numel(),
+                     kGrain,
+                     [&](const StridedRun<3>& run) {
+                       const auto [of_index, of_y, of_x] = run.stride;
+                       const std::int64_t* const picks = index + run.offset[0];
+                       const T* const in = x + run.offset[2];
+                       T* const out = y + run.offset[1];
+                       if (of_index == 0 && of_y == 1 && of_x == 1) {  // a row
+                         std::copy_n(in + *picks * step, run.count, out);
+                         return;
+                       }
+                       for (std::int64_t i = 0; i < run.count; ++i) {
+                         out[i * of_y] = in[i * of_x + picks[i * of_index] * step];
+                       }
+                     });
+  });
+}
+
+void launch_cpu(const ScatterAdd& args) {
+  check_index(args.operation, args.index, args.dx, args.dim);
+  check_result(args.operation, args.index, args.dy, args.dx.dtype());
+  const auto [strides, along] = without_dim(args.dx, args.dim);
+  const std::int64_t step = along;
+  const std::int64_t* const index = args.index.data<std::int64_t>();
+  visit_floating(args.dx.dtype(), args.operation, [&]<class T>(T) {
+    const T* const dy = args.dy.data<T>();
+    T* const dx = args.dx.mutable_data<T>();
+    for_each_run<3>(args.index.shape(),
+                    {args.index.strides(), args.dy.strides(), strides},
+                    [&](const StridedRun<3>& run) {
+                      const auto [of_index, of_y, of_x] = run.stride;
+                      const std::int64_t* const picks = index + run.offset[0];
+                      const T* const in = dy + run.offset[1];
+                      T* const out = dx + run.offset[2];
+                      for (std::int64_t i = 0; i < run.count; ++i) {
+                        out[i * of_x + picks[i * of_index] * step] += in[i * of_y];
+                      }
+                    });
+  });
+}
+
+}  // namespace accrue::kernels
