@@ -13,7 +13,7 @@ endfunction()
 # accrue_test(<folder> a_test.cpp ...): entries <folder>.a ..., labelled <folder>. The program links
 # the layer of that name and what it uses, or all layers for other folders.
 function(accrue_test folder)
-  list(TRANSFORM ARGN PREPEND ${folder}/ OUTPUT_VARIABLE sources)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/${folder}/ OUTPUT_VARIABLE sources)
   add_executable(test_${folder} ${sources})
   set(layer accrue)
   if(folder IN_LIST ACCRUE_LAYERS)
