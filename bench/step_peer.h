@@ -10,8 +10,12 @@ namespace accrue::bench {
 /// The version of libtorch, after setting its number of threads.
 std::string start_peer(int num_threads);
 
-/// Forward, loss, backward, step and zero_grad of the documented tokens: Linear(1, 2) without bias
-/// on 8 padded sequences of 1 to 8 tokens, cross-entropy, SGD.
+/// Forward, loss, backward, step and zero_grad of the documented line: Linear(1, 1) without bias on
+/// a batch of 2, squared error, SGD.
+std::function<void()> peer_line_step();
+
+/// The same of the documented tokens: Linear(1, 2) without bias on 8 padded sequences of 1 to 8
+/// tokens, cross-entropy.
 std::function<void()> peer_token_step();
 
 /// The same of an MLP with one hidden layer on a batch of random images.

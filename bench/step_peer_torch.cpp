@@ -8,20 +8,24 @@
 namespace accrue::bench {
 namespace {
 
-/// One step of `model` by SGD, as a function that owns everything it needs.
+/// One step of `model` by SGD, as a function that owns everything it needs. `loss_of` maps outputs
+/// and labels to a loss.
+template <class LossOf>
 std::function<void()> step_of(torch::nn::Sequential model,
                               torch::Tensor inputs,
                               torch::Tensor labels,
-                              double lr) {
-  const std::int64_t classes = model->forward(inputs).size(-1);
+                              double lr,
+                              LossOf loss_of) {
   auto optimizer = std::make_shared<torch::optim::SGD>(model->parameters(), lr);
   return [=]() mutable {
-    const torch::Tensor logits = model->forward(inputs).view({-1, classes});
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(logits, labels);
-    loss.backward();
+    loss_of(model->forward(inputs), labels).backward();
     optimizer->step();
     optimizer->zero_grad();
   };
+}
+
+torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& labels) {
+  return torch::nn::functional::cross_entropy(logits.view({-1, logits.size(-1)}), labels);
 }
 
 }  // namespace
@@ -29,6 +33,15 @@ std::function<void()> step_of(torch::nn::Sequential model,
 std::string start_peer(int num_threads) {
   at::set_num_threads(num_threads);
   return TORCH_VERSION;
+}
+
+std::function<void()> peer_line_step() {
+  torch::nn::Sequential model(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
+  const auto squared_error = [](const torch::Tensor& y, const torch::Tensor& labels) {
+    return torch::nn::functional::mse_loss(y, labels);
+  };
+  const torch::Tensor x = torch::tensor({{1.0f}, {2.0f}});
+  return step_of(model, x, 2 * x, 0.02, squared_error);
 }
 
 std::function<void()> peer_token_step() {
@@ -42,7 +55,7 @@ std::function<void()> peer_token_step() {
     }
   }
   torch::nn::Sequential model(torch::nn::Linear(torch::nn::LinearOptions(1, 2).bias(false)));
-  return step_of(model, tokens, labels.view({-1}), 0.08);
+  return step_of(model, tokens, labels.view({-1}), 0.08, cross_entropy);
 }
 
 std::function<void()> peer_mlp_step(std::int64_t inputs,
@@ -51,8 +64,8 @@ std::function<void()> peer_mlp_step(std::int64_t inputs,
                                     std::int64_t batch) {
   torch::nn::Sequential model(
       torch::nn::Linear(inputs, hidden), torch::nn::ReLU(), torch::nn::Linear(hidden, classes));
-  return step_of(
-      model, torch::rand({batch, inputs}), torch::randint(classes, {batch}, torch::kInt64), 0.01);
+  const torch::Tensor labels = torch::randint(classes, {batch}, torch::kInt64);
+  return step_of(model, torch::rand({batch, inputs}), labels, 0.01, cross_entropy);
 }
 
 }  // namespace accrue::bench

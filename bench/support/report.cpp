@@ -85,7 +85,8 @@ void Report::limit(const std::string& name, double value, double limit, const st
   const bool kept = value <= limit;
   holds_ = holds_ && kept;
   claims_.push_back({name, value, limit, unit});
-  fmt::print("{:<44} {:.6g} {}   {} {:.6g}\n", name, value, unit, kept ? "<=" : "MISSED:", limit);
+  fmt::print(
+      "{:<44} {:>10.9g} {}   {} {:.9g}\n", name, value, unit, kept ? "<=" : "MISSED:", limit);
 }
 
 void Report::require(const std::string& name, bool holds) {
