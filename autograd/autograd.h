@@ -8,6 +8,7 @@
 #include "accrue/autograd/ops/compare.h"
 #include "accrue/autograd/ops/extremum.h"
 #include "accrue/autograd/ops/index.h"
+#include "accrue/autograd/ops/layer_norm.h"
 #include "accrue/autograd/ops/linear.h"
 #include "accrue/autograd/ops/losses.h"
 #include "accrue/autograd/ops/reduce.h"

@@ -8,4 +8,5 @@
 #include "accrue/nn/linear.h"
 #include "accrue/nn/loss.h"
 #include "accrue/nn/module.h"
+#include "accrue/nn/norm.h"
 #include "accrue/nn/sequential.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/mse.h"
 #include "accrue/kernels/row_sum.h"
 #include "accrue/kernels/softmax.h"
@@ -26,6 +27,10 @@ void run_rows(const CrossEntropyForward<float>& args, RowRange rows);
 void run_rows(const CrossEntropyForward<double>& args, RowRange rows);
 void run_rows(const CrossEntropyBackward<float>& args, RowRange rows);
 void run_rows(const CrossEntropyBackward<double>& args, RowRange rows);
+void run_rows(const LayerNormForward<float>& args, RowRange rows);
+void run_rows(const LayerNormForward<double>& args, RowRange rows);
+void run_rows(const LayerNormBackward<float>& args, RowRange rows);
+void run_rows(const LayerNormBackward<double>& args, RowRange rows);
 void run_rows(const MseForward<float>& args, RowRange rows);
 void run_rows(const MseForward<double>& args, RowRange rows);
 void run_rows(const MseBackward<float>& args, RowRange rows);
@@ -43,6 +48,10 @@ void run_rows(const CrossEntropyForward<float>& args, RowRange rows);
 void run_rows(const CrossEntropyForward<double>& args, RowRange rows);
 void run_rows(const CrossEntropyBackward<float>& args, RowRange rows);
 void run_rows(const CrossEntropyBackward<double>& args, RowRange rows);
+void run_rows(const LayerNormForward<float>& args, RowRange rows);
+void run_rows(const LayerNormForward<double>& args, RowRange rows);
+void run_rows(const LayerNormBackward<float>& args, RowRange rows);
+void run_rows(const LayerNormBackward<double>& args, RowRange rows);
 void run_rows(const MseForward<float>& args, RowRange rows);
 void run_rows(const MseForward<double>& args, RowRange rows);
 void run_rows(const MseBackward<float>& args, RowRange rows);

@@ -103,6 +103,20 @@ void launch_cpu(const CrossEntropyBackward<T>& args) {
 }
 
 template <class T>
+void launch_cpu(const LayerNormForward<T>& args) {
+  check_rows(args.kName, args.x, args.y);
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template <class T>
+void launch_cpu(const LayerNormBackward<T>& args) {
+  check_rows(args.kName, args.x, args.dy);
+  if (args.dx.data != nullptr) check_rows(args.kName, args.x, args.dx);
+  if (args.n.data != nullptr) check_rows(args.kName, args.x, args.n);
+  for_rows(args, args.x.rows, args.x.cols);
+}
+
+template <class T>
 void launch_cpu(const MseForward<T>& args) {
   check_rows(args.kName, args.x, args.y);
   for_rows(args, args.x.rows, args.x.cols);
@@ -137,6 +151,10 @@ template void launch_cpu(const CrossEntropyForward<float>&);
 template void launch_cpu(const CrossEntropyForward<double>&);
 template void launch_cpu(const CrossEntropyBackward<float>&);
 template void launch_cpu(const CrossEntropyBackward<double>&);
+template void launch_cpu(const LayerNormForward<float>&);
+template void launch_cpu(const LayerNormForward<double>&);
+template void launch_cpu(const LayerNormBackward<float>&);
+template void launch_cpu(const LayerNormBackward<double>&);
 template void launch_cpu(const MseForward<float>&);
 template void launch_cpu(const MseForward<double>&);
 template void launch_cpu(const MseBackward<float>&);

@@ -70,11 +70,15 @@ std::vector<OpCase> op_cases() {
                             extremum_cases,
                             index_cases,
                             linear_cases,
+                            layer_norm_cases,
                             reduce_cases,
                             loss_cases,
                             view_cases,
                             view_error_cases}) {
     for (OpCase& row : table()) all.push_back(std::move(row));
+  }
+  if (const char* part = std::getenv("ACCRUE_OP")) {
+    std::erase_if(all, [&](const OpCase& op) { return op.name.find(part) == std::string::npos; });
   }
   return all;
 }
@@ -90,6 +94,7 @@ Tensor draw(const OpCase& op,
   if (domain == Domain::classes || domain == Domain::classes_or_ignored) {
     return draw_classes(shape, shapes[0].back(), domain == Domain::classes_or_ignored, random);
   }
+  if (domain == Domain::rows) return draw_classes(shape, shapes[0][0], false, random);
   Tensor result = Tensor::empty(shape, DType::float64);
   double* out = result.mutable_data<double>();
   std::vector<double> distinct;
@@ -129,8 +134,9 @@ Tensor draw_gradient(const Shape& shape, DType dtype, std::mt19937_64& random, b
 
 Tensor laid_out(const Tensor& x, Layout layout) {
   if (is_floating(x.dtype()) || layout != Layout::interleaved) return with_layout(x, layout);
-  Tensor wide = Tensor::full({x.size(0), 2}, -7, x.dtype());
-  Tensor result = wide.select(1, 1);
+  Shape wide = x.shape();
+  wide.push_back(2);
+  Tensor result = Tensor::full(wide, -7, x.dtype()).select(-1, 1);
   result.copy_from(x);
   return result;
 }

@@ -27,6 +27,7 @@ enum class Domain : std::uint8_t {
   distinct,            ///< 1/8 or more apart, also from those of the next input: for maxima
   classes,             ///< int64 in [0, C), where C is the last size of input 0
   classes_or_ignored,  ///< one in four is -100
+  rows,                ///< int64 in [0, R), where R is the first size of input 0
 };
 
 struct Input {
@@ -56,11 +57,13 @@ struct OpCase {
   std::function<Array(const Arrays& inputs)> forward;
   std::function<Arrays(const Arrays& inputs, const Array& y, const Array& dy)> backward;
   std::vector<BadCall> errors = {};
+  bool is_derivative = true;  ///< false where a gradient is left out on purpose
 
   bool has(Role role) const;
 };
 
-/// All rows. Each table is a file of tests/autograd.
+/// All rows, or those whose name holds the environment's ACCRUE_OP. Each table is a file of
+/// tests/autograd.
 std::vector<OpCase> op_cases();
 std::vector<OpCase> unary_cases();
 std::vector<OpCase> binary_cases();
@@ -68,6 +71,7 @@ std::vector<OpCase> compare_cases();
 std::vector<OpCase> extremum_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> layer_norm_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> view_cases();
