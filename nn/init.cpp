@@ -24,4 +24,74 @@ void uniform(Tensor& tensor, double bound, Generator& generator) {
   });
 }
 
+void normal(Tensor& tensor, double mean, double std, Generator& generator) {
+  visit_floating(tensor.dtype(), "normal", [&]<class T>(T) {
+    std::vector<T> values(static_cast<std::size_t>(tensor.numel()));
+    generator.normal(std::span<T>(values), mean, std);
+    tensor.copy_from(Tensor::from(values, tensor.shape()));
+  });
+}
+
+Fans fans_of(const Shape& weight) {
+  ACCRUE_CHECK(weight.rank() >= 2,
+               ShapeError,
+               "init",
+               "a weight must have two dimensions or more, got ",
+               weight);
+  const std::int64_t field = product(weight, 2, weight.rank());
+  return {weight[1] * field, weight[0] * field};
+}
+
+double gain_of(Nonlinearity nonlinearity, double slope) {
+  switch (nonlinearity) {
+    case Nonlinearity::linear:
+    case Nonlinearity::sigmoid:
+      return 1;
+    case Nonlinearity::tanh:
+      return 5.0 / 3;
+    case Nonlinearity::relu:
+      return std::sqrt(2.0);
+    case Nonlinearity::leaky_relu:
+      return std::sqrt(2.0 / (1 + slope * slope));
+    case Nonlinearity::selu:
+      break;
+  }
+  return 3.0 / 4;
+}
+
+namespace {
+
+double xavier_deviation(const Tensor& tensor, double gain) {
+  const Fans fans = fans_of(tensor.shape());
+  return gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out));
+}
+
+double kaiming_deviation(const Tensor& tensor, const KaimingOptions& options) {
+  const Fans fans = fans_of(tensor.shape());
+  const std::int64_t fan = options.mode == FanMode::in ? fans.in : fans.out;
+  return gain_of(options.nonlinearity, options.slope) / std::sqrt(static_cast<double>(fan));
+}
+
+}  // namespace
+
+void xavier_uniform(Tensor& tensor, double gain, Generator& generator) {
+  const double std = xavier_deviation(tensor, gain);
+  if (tensor.numel() > 0) uniform(tensor, std::sqrt(3.0) * std, generator);
+}
+
+void xavier_normal(Tensor& tensor, double gain, Generator& generator) {
+  const double std = xavier_deviation(tensor, gain);
+  if (tensor.numel() > 0) normal(tensor, 0, std, generator);
+}
+
+void kaiming_uniform(Tensor& tensor, const KaimingOptions& options, Generator& generator) {
+  const double std = kaiming_deviation(tensor, options);
+  if (tensor.numel() > 0) uniform(tensor, std::sqrt(3.0) * std, generator);
+}
+
+void kaiming_normal(Tensor& tensor, const KaimingOptions& options, Generator& generator) {
+  const double std = kaiming_deviation(tensor, options);
+  if (tensor.numel() > 0) normal(tensor, 0, std, generator);
+}
+
 }  // namespace accrue::nn::init

@@ -47,5 +47,63 @@ TEST_CASE("nn.init: no elements draw nothing, and wrong arguments change nothing
   CHECK(some.to_vector<float>() == std::vector<float>{1, 1});
 }
 
+TEST_CASE("nn.init: xavier and kaiming fill a weight with torch's bits") {
+  // torch 1.13.1, seed 3, a weight [3, 5, 2]: first, second and last element
+  const auto check = [](auto fill, std::uint32_t first, std::uint32_t second, std::uint32_t last) {
+    Generator generator(3);
+    Tensor weight = Tensor::empty({3, 5, 2});
+    fill(weight, generator);
+    const std::vector<float> w = weight.to_vector<float>();
+    CHECK(bits_of(w[0]) == first);
+    CHECK(bits_of(w[1]) == second);
+    CHECK(bits_of(w[29]) == last);
+  };
+  check([](Tensor& w, Generator& g) { xavier_uniform(w, 2, g); },
+        0xbf9b6e3bU,
+        0xbf7755dcU,
+        0xbf718cbdU);
+  check([](Tensor& w, Generator& g) { xavier_normal(w, 1, g); },
+        0xbcddfc4fU,
+        0x3e024a81U,
+        0x3cb924d8U);
+  check([](Tensor& w, Generator& g) { kaiming_uniform(w, {.slope = 0.5}, g); },
+        0xbf2fd981U,
+        0xbf0be9fdU,
+        0xbf08a424U);
+  const KaimingOptions options = {.mode = FanMode::out, .nonlinearity = Nonlinearity::relu};
+  check([&](Tensor& w, Generator& g) { kaiming_normal(w, options, g); },
+        0xbd35401fU,
+        0x3e54c3adU,
+        0x3d172b5cU);
+}
+
+TEST_CASE("nn.init: fans and gains are torch's, and vectors have no fans") {
+  CHECK(fans_of({3, 5, 2, 4}).in == 40);
+  CHECK(fans_of({3, 5, 2, 4}).out == 24);
+  CHECK(gain_of(Nonlinearity::tanh) == 5.0 / 3);
+  CHECK(gain_of(Nonlinearity::relu) == 1.4142135623730951);
+  CHECK(gain_of(Nonlinearity::leaky_relu, 0.2) == 1.3867504905630728);
+  CHECK(gain_of(Nonlinearity::selu) == 0.75);
+  CHECK(gain_of(Nonlinearity::sigmoid) == 1);
+  Tensor vector = Tensor::ones({3}), nothing = Tensor::empty({0, 3});
+  CHECK_THROWS_WITH_AS(xavier_uniform(vector),
+                       "[init] a weight must have two dimensions or more, got [3]",
+                       ShapeError);
+  Generator generator(0);
+  kaiming_normal(nothing, {}, generator);
+  kaiming_uniform(nothing, {.mode = FanMode::out}, generator);
+  CHECK(generator.get_state() == Generator(0).get_state());
+}
+
+TEST_CASE("nn.init: normal draws in row-major order with mean and deviation") {
+  Generator generator(0), same(0);
+  std::vector<float> expected(6);
+  same.normal(std::span<float>(expected), 2, 0.5);
+  Tensor tensor = Tensor::zeros({3, 2}).transpose(0, 1);
+  normal(tensor, 2, 0.5, generator);
+  CHECK(tensor.to_vector<float>() == expected);
+  CHECK_THROWS_AS(normal(tensor, 0, -1), ValueError);
+}
+
 }  // namespace
 }  // namespace accrue::nn::init
