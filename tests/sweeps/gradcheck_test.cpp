@@ -113,6 +113,7 @@ TEST_CASE("sweeps.gradcheck: gradients are the derivatives, rtol 1e-8 and atol 1
   Counts counts;
   int num_rows = 0;
   for (const OpCase& op : op_cases()) {
+    if (!op.is_derivative) continue;
     CAPTURE(op.name);
     num_rows += !op.shapes.empty();
     for (const std::vector<Shape>& shapes : op.shapes) {

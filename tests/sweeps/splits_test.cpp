@@ -41,7 +41,8 @@ void draw_padding(Problem& problem, std::mt19937_64& random) {
     problem.dy.narrow(0, i * ratio, ratio).fill(random() % 2 == 0 ? 0.0 : -0.0);
     for (std::size_t k = 0; k < problem.inputs.size(); ++k) {
       Tensor& x = problem.inputs[k];
-      if (problem.is_batch(k)) x.select(0, i).fill(random() % 2 == 0 ? NAN : HUGE_VAL);
+      if (!problem.is_batch(k) || !is_floating(x.dtype())) continue;
+      x.select(0, i).fill(random() % 2 == 0 ? NAN : HUGE_VAL);
     }
   }
 }
@@ -115,7 +116,9 @@ void run_window(const Problem& problem,
 void sweep_window(const Problem& problem, std::mt19937_64& random, Counts& counts) {
   const Arrays wanted = reference_gradients(problem);
   std::vector<Variable> leaves;
-  for (const Tensor& x : problem.inputs) leaves.push_back(Variable::leaf(x));
+  for (const Tensor& x : problem.inputs) {
+    leaves.push_back(is_floating(x.dtype()) ? Variable::leaf(x) : Variable(x));
+  }
   const std::vector<std::vector<Range>> splits = splits_of(problem.span.size, random);
   for_each_cpu_path([&] {
     for (std::size_t split = 0; split < splits.size(); ++split) {
