@@ -6,6 +6,7 @@
 #include "accrue/autograd/loss.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/compare.h"
+#include "accrue/autograd/ops/dropout.h"
 #include "accrue/autograd/ops/embedding.h"
 #include "accrue/autograd/ops/extremum.h"
 #include "accrue/autograd/ops/index.h"

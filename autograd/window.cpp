@@ -1,6 +1,7 @@
 #include "accrue/autograd/window.h"
 
 #include "accrue/autograd/leaf.h"
+#include "accrue/core/generator.h"
 
 #include <atomic>
 #include <utility>
@@ -16,9 +17,11 @@ std::atomic<std::uint64_t> next_micro_batch{1};
 Window::Window() = default;
 Window::~Window() { drop(); }
 
-void Window::begin(const WindowSpan& span) {
+void Window::begin(const WindowSpan& span, std::int64_t number) {
   drop();
   span_ = span;
+  number_ = number;
+  seed_ = default_generator().initial_seed();
   open_ = true;
 }
 
@@ -57,6 +60,10 @@ MicroBatch::MicroBatch(Window& window, std::int64_t begin, std::int64_t end)
 MicroBatch::~MicroBatch() { current_micro_batch = nullptr; }
 
 MicroBatch* MicroBatch::current() { return current_micro_batch; }
+
+std::uint64_t MicroBatch::next_draw(std::string_view path) {
+  return draws_.try_emplace(std::string(path)).first->second++;
+}
 
 void MicroBatch::claim_backward() {
   ACCRUE_CHECK(!std::exchange(used_, true),

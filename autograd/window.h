@@ -4,6 +4,9 @@
 #include "accrue/autograd/lane_accumulator.h"
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace accrue {
@@ -21,7 +24,8 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   /// Starts a window. Partial gradients of a window that was not finished are dropped.
-  void begin(const WindowSpan& span);
+  /// `number` tells the windows of a run apart: dropout depends on it.
+  void begin(const WindowSpan& span, std::int64_t number = 0);
   /// Ends the window: every parameter used in it gets its gradient, the merged root of its uses
   /// divided once by `weight`; hooks run. Errors: StateError for a poisoned window.
   void finish(float weight);
@@ -30,6 +34,9 @@ class Window {
 
   bool is_open() const { return open_; }
   const WindowSpan& span() const { return span_; }
+  std::int64_t number() const { return number_; }
+  /// The seed of default_generator() when the window began.
+  std::uint64_t seed() const { return seed_; }
 
   /// After an exception in backward the window's sums are incomplete: only drop() ends it.
   void poison() { poisoned_ = true; }
@@ -39,6 +46,8 @@ class Window {
   friend class Leaf;
 
   WindowSpan span_;
+  std::int64_t number_ = 0;
+  std::uint64_t seed_ = 0;
   std::vector<Ref<Leaf>> touched_;  ///< parameters with sums in this window
   bool open_ = false;
   bool poisoned_ = false;
@@ -63,6 +72,8 @@ class MicroBatch {
   std::int64_t size() const { return end_ - begin_; }
   std::uint64_t id() const { return id_; }
 
+  /// How often this was called with `path` before: numbers the random draws of a module.
+  std::uint64_t next_draw(std::string_view path);
   /// Marks the one backward pass a micro-batch may have. Errors: StateError at the second.
   void claim_backward();
 
@@ -71,6 +82,7 @@ class MicroBatch {
   std::int64_t begin_;
   std::int64_t end_;
   std::uint64_t id_;  ///< differs between all micro-batches of the process
+  std::map<std::string, std::uint64_t> draws_;
   bool used_ = false;
 };
 

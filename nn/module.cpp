@@ -129,6 +129,14 @@ void Module::register_module(const std::string& name, Module& child) {
                name,
                "\", which holds the module it is added to");
   modules_.emplace_back(name, &child);
+  place(path_);
+}
+
+void Module::place(const std::string& path) {
+  path_ = path;
+  for (const auto& [name, module] : modules_) {
+    module->place(path.empty() ? name : text(path, ".", name));
+  }
 }
 
 // ---- parameters ----

@@ -56,6 +56,8 @@ class Module {
   void set_requires_grad(bool requires_grad);
   void zero_grad();
 
+  /// Where this module is in its model, `layers.0.dropout`; empty for the model itself.
+  const std::string& path() const { return path_; }
   /// The tree as torch prints it.
   std::string str() const;
 
@@ -80,10 +82,12 @@ class Module {
  private:
   void check_name(const char* operation, const std::string& name) const;
   bool holds(const Module& other) const;
+  void place(const std::string& path);
   void append_parameters(const std::string& prefix, NamedParameters& out) const;
 
   NamedParameters parameters_;
   std::vector<std::pair<std::string, Module*>> modules_;
+  std::string path_;
   bool training_ = true;
 };
 

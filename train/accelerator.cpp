@@ -238,7 +238,7 @@ bool Accelerator::should_step() {
 
 void Accelerator::recover() {
   if (!pass_ || !pass_->window.is_poisoned()) return;
-  pass_->window.begin(pass_->window.span());
+  pass_->window.begin(pass_->window.span(), pass_->window.number());
   pass_->weight = LossWeight();
   pass_->loss.drop();
 }

@@ -57,7 +57,8 @@ void Loader::Iterator::advance() {
   pass.entered = false;
   if (new_window) {
     const Lanes lanes = pass.plan.lanes();
-    pass.window.begin({lanes, window.size(), 0, lanes.count});
+    const std::int64_t number = pass.loader->epoch() * pass.plan.num_windows() + step.window;
+    pass.window.begin({lanes, window.size(), 0, lanes.count}, number);
     pass.weight = LossWeight();
     pass.loss.drop();
   }

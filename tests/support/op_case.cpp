@@ -70,6 +70,7 @@ std::vector<OpCase> op_cases() {
                             extremum_cases,
                             index_cases,
                             linear_cases,
+                            dropout_cases,
                             embedding_cases,
                             layer_norm_cases,
                             reduce_cases,

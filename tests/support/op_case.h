@@ -71,6 +71,7 @@ std::vector<OpCase> compare_cases();
 std::vector<OpCase> extremum_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> layer_norm_cases();
 std::vector<OpCase> reduce_cases();
