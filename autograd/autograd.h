@@ -13,6 +13,7 @@
 #include "accrue/autograd/ops/layer_norm.h"
 #include "accrue/autograd/ops/linear.h"
 #include "accrue/autograd/ops/losses.h"
+#include "accrue/autograd/ops/matmul.h"
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/softmax.h"
 #include "accrue/autograd/ops/unary.h"

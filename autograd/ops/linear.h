@@ -1,4 +1,4 @@
-// Linear layers and matrix products.
+// Linear layers.
 #pragma once
 
 #include "accrue/autograd/variable.h"
@@ -14,13 +14,5 @@ namespace accrue {
 /// Window:  x must be sample-major, w and bias parameters.
 /// Errors:  ShapeError, DTypeError; StateError in a window.
 Variable linear(const Variable& x, const Variable& w, const Variable& bias = {});
-
-/// c = a b.
-///
-/// Shapes:  a [M, K], b [K, N], result [M, N]. K = 0 gives +0.
-/// Order:   per output one chain over K ascending from +0; the gradients likewise over N and M.
-/// Window:  b must not depend on samples, and no operand may be a parameter: use linear().
-/// Errors:  ShapeError, DTypeError; StateError in a window.
-Variable matmul(const Variable& a, const Variable& b);
 
 }  // namespace accrue

@@ -1,5 +1,4 @@
-// Rows of linear layers and matrix products.
-#include "accrue/autograd/engine.h"
+// Rows of linear layers.
 #include "accrue/autograd/ops/linear.h"
 #include "accrue/autograd/ops/unary.h"
 #include "accrue/tests/support/bad_call.h"
@@ -136,72 +135,6 @@ OpCase linear_row(const char* name,
   return row;
 }
 
-std::vector<BadCall> matmul_errors() {
-  const Tensor a = Tensor::ones({2, 3}), b = Tensor::ones({3, 5});
-  const auto shapes = [](const char* got) {
-    return text("[matmul] operands must be [M, K] and [K, N], got ", got);
-  };
-  const auto dtypes = [](const char* got) {
-    return text("[matmul] operands must have one dtype, got ", got, "; convert with to()");
-  };
-  const char* mixes =
-      "[matmul] a sum over samples or a right operand that depends on samples mixes samples, so "
-      "its bits would depend on the micro-batch; reduce with Loss::from_rows or use invariant = "
-      "false";
-  const char* whole =
-      "[backward] in a window a parameter must be used by operations that add rows (linear, or "
-      "arithmetic with the batch), got a gradient that arrived whole; use invariant = false";
-  return {
-      throws<ShapeError>(shapes("[2, 3] and [4, 5]"), {a, Tensor::ones({4, 5})}),
-      throws<ShapeError>(shapes("[2, 3] and [2, 3]"), {a, a}),
-      throws<ShapeError>(shapes("[2, 0] and [1, 3]"), {Tensor::ones({2, 0}), Tensor::ones({1, 3})}),
-      throws<ShapeError>(shapes("[3] and [3, 5]"), {Tensor::ones({3}), b}),
-      throws<ShapeError>(shapes("[2, 3] and [3]"), {a, Tensor::ones({3})}),
-      throws<ShapeError>(shapes("[1, 2, 3] and [3, 5]"), {Tensor::ones({1, 2, 3}), b}),
-      throws<ShapeError>(shapes("[2, 3] and [1, 3, 5]"), {a, Tensor::ones({1, 3, 5})}),
-      throws<ShapeError>(shapes("[] and [3, 5]"), {Tensor::ones({}), b}),
-      throws<ShapeError>(shapes("[] and [3, 5]"), {Tensor(), b}),
-      throws<ShapeError>(shapes("[2, 3] and []"), {a, Tensor()}),
-      throws<DTypeError>(dtypes("float32 and float64"), {a, b.to(DType::float64)}),
-      throws<DTypeError>(dtypes("float64 and float32"), {a.to(DType::float64), b}),
-      throws<DTypeError>(dtypes("float32 and uint8"), {a, b.to(DType::uint8)}),
-      throws<DTypeError>("[matmul] needs float32 or float64, got int32; convert with to()",
-                         {a.to(DType::int32), b.to(DType::int32)}),
-      throws_in_window(mixes, {batch({3, 2}, 1), Tensor::ones({2, 5})}),
-      throws_in_window(mixes, {a, batch({3, 2}, 1)}),
-      throws_in_window(mixes, {batch({2, 2}), batch({2, 2})}),
-      throws_in_window(whole, {batch({2, 3}), b}, [](auto v) {
-        const Variable y = matmul(v[0], v[1]);
-        Engine({}).run(y, Tensor::ones(y.shape()));
-        return y;
-      })};
-}
-
-OpCase matmul_row(Role left, std::vector<BadCall> errors) {
-  OpCase row;
-  row.name = left == Role::samples ? "matmul of samples" : "matmul";
-  row.inputs = {{left}, {}};
-  row.shapes = {
-      {{4, 3}, {3, 5}}, {{2, 0}, {0, 3}}, {{0, 4}, {4, 3}}, {{3, 2}, {2, 0}}, {{9, 67}, {67, 33}}};
-  row.function = [](auto x) { return matmul(x[0], x[1]); };
-  const auto element = [](const Array& m) {
-    return [&m](std::int64_t i, std::int64_t j) { return m[i * m.shape[1] + j]; };
-  };
-  const auto transposed = [](const Array& m) {
-    return [&m](std::int64_t i, std::int64_t j) { return m[j * m.shape[1] + i]; };
-  };
-  row.forward = [=](const Arrays& x) {
-    return product(x[0].shape[0], x[0].shape[1], x[1].shape[1], element(x[0]), element(x[1]));
-  };
-  row.backward = [=](const Arrays& x, const Array&, const Array& dy) {
-    const std::int64_t rows = dy.shape[0], terms = x[0].shape[1], columns = dy.shape[1];
-    return Arrays{product(rows, columns, terms, element(dy), transposed(x[1])),
-                  product(terms, rows, columns, transposed(x[0]), element(dy))};
-  };
-  row.errors = std::move(errors);
-  return row;
-}
-
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
@@ -223,9 +156,7 @@ std::vector<OpCase> linear_cases() {
       linear_row("linear of a vector", {kOther, kParameter, kParameter}, {{{3}, {5, 3}, {5}}}),
       linear_row("linear with a weight that an operation made",
                  {kSamples, kOther, kOther},
-                 {{{4, 3}, {5, 3}, {5}}, {{0, 3}, {5, 3}, {5}}}),
-      matmul_row(kOther, matmul_errors()),
-      matmul_row(kSamples, {})};
+                 {{{4, 3}, {5, 3}, {5}}, {{0, 3}, {5, 3}, {5}}})};
 }
 
 }  // namespace accrue::test

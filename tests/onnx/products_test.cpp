@@ -1,6 +1,7 @@
 // ONNX's Gemm and MatMul cases.
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/linear.h"
+#include "accrue/autograd/ops/matmul.h"
 #include "accrue/tests/onnx/cases.h"
 #include "accrue/tests/support/doctest.h"
 

@@ -73,6 +73,7 @@ std::vector<OpCase> op_cases() {
                             dropout_cases,
                             embedding_cases,
                             layer_norm_cases,
+                            matmul_cases,
                             reduce_cases,
                             loss_cases,
                             view_cases,

@@ -1,0 +1,117 @@
+#include "accrue/autograd/ops/matmul.h"
+
+#include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/reduce.h"
+#include "accrue/kernels/batched_matmul.h"
+
+namespace accrue {
+namespace {
+
+Tensor multiply(const Tensor& a, const Tensor& b) {
+  Shape shape = a.shape();
+  shape[shape.rank() - 1] = b.shape().back();
+  Tensor c = Tensor::empty(shape, a.dtype());
+  kernels::launch_cpu(kernels::BatchedMatmul{a, b, c});
+  return c;
+}
+
+struct MatmulNode final : OpNode<2> {
+  SavedTensor a, b;  ///< expanded to the leading dimensions of the result
+  Shape shapes[2];
+
+  const char* name() const override { return "MatmulBackward"; }
+  void backward(Backward& context) override {
+    const Tensor& dy = context.dy();
+    if (context.needs(0)) {
+      context.give(0, sum_to_shape(multiply(dy, b.get(name()).transpose(-2, -1)), shapes[0]));
+    }
+    if (context.needs(1)) {
+      context.give(1, sum_to_shape(multiply(a.get(name()).transpose(-2, -1), dy), shapes[1]));
+    }
+  }
+  void forget_saved() override {
+    a.reset();
+    b.reset();
+  }
+};
+
+/// The dimensions but the last two.
+Shape leading(const Shape& shape) {
+  return Shape(std::span(shape.begin(), static_cast<std::size_t>(shape.rank() - 2)));
+}
+
+Tensor with_leading(const Tensor& x, const Shape& dims) {
+  Shape shape = dims;
+  shape.push_back(x.size(-2));
+  shape.push_back(x.size(-1));
+  return x.expand(shape);
+}
+
+void check_matmul(const Variable& a, const Variable& b) {
+  ACCRUE_CHECK(a.rank() >= 2 && b.rank() >= 2 && a.size(-1) == b.size(-2),
+               ShapeError,
+               "matmul",
+               "operands must be [..., M, K] and [..., K, N], got ",
+               a.shape(),
+               " and ",
+               b.shape());
+  ACCRUE_CHECK(a.dtype() == b.dtype(),
+               DTypeError,
+               "matmul",
+               "operands must have one dtype, got ",
+               a.dtype(),
+               " and ",
+               b.dtype(),
+               "; convert with to()");
+}
+
+/// The sample dimension of x among `rank` dimensions, its own aligned on the right.
+SampleAxis aligned(const Tensor& x, int rank) {
+  SampleAxis axis = x.sample_axis();
+  if (axis.known()) axis.dim += rank - x.rank();
+  return axis;
+}
+
+/// True when `x`, which knows no samples, is the same for all entries of dimension `dim` of `rank`.
+bool is_shared(const Tensor& x, int dim, int rank) {
+  const int own = dim - (rank - x.rank());
+  return own < 0 || x.shape()[own] == 1;
+}
+
+/// The sample dimension of the result; throws in a window where samples would mix.
+SampleAxis joint_axis(const Tensor& a, const Tensor& b, int rank) {
+  const SampleAxis left = aligned(a, rank), right = aligned(b, rank);
+  bool keeps = true;
+  if (left.known()) {
+    keeps = left.dim < rank - 2 ? left == right || (!right.known() && is_shared(b, left.dim, rank))
+                                : left.dim == rank - 2 && !right.known();
+  } else if (right.known()) {
+    keeps = right.dim < rank - 2 && is_shared(a, right.dim, rank);
+  }
+  check_keeps_samples(
+      keeps, "matmul", "a sum over samples or a right operand that depends on samples");
+  if (!keeps) return {};
+  return left.known() ? left : right;
+}
+
+}  // namespace
+
+Variable matmul(const Variable& a, const Variable& b) {
+  check_matmul(a, b);
+  const Shape dims = broadcast_shapes(leading(a.shape()), leading(b.shape()), "matmul");
+  const SampleAxis axis = joint_axis(a.value(), b.value(), dims.rank() + 2);
+  const Tensor left = with_leading(a.value(), dims), right = with_leading(b.value(), dims);
+  const Tensor c = multiply(left, right).with_sample_axis(axis);
+  return record<MatmulNode>(
+      c,
+      [&](MatmulNode& node) {
+        node.a = SavedTensor(left);
+        node.b = SavedTensor(right);
+        node.shapes[0] = a.shape();
+        node.shapes[1] = b.shape();
+      },
+      a,
+      b);
+}
+
+}  // namespace accrue
