@@ -4,6 +4,7 @@
 #include "accrue/autograd/grad_mode.h"
 #include "accrue/autograd/gradcheck.h"
 #include "accrue/autograd/loss.h"
+#include "accrue/autograd/ops/attention.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/compare.h"
 #include "accrue/autograd/ops/dropout.h"

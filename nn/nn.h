@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/nn/activation.h"
+#include "accrue/nn/attention.h"
 #include "accrue/nn/dropout.h"
 #include "accrue/nn/embedding.h"
 #include "accrue/nn/flatten.h"

@@ -74,6 +74,7 @@ std::vector<OpCase> op_cases() {
                             embedding_cases,
                             layer_norm_cases,
                             matmul_cases,
+                            attention_cases,
                             reduce_cases,
                             loss_cases,
                             view_cases,

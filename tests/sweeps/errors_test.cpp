@@ -3,6 +3,7 @@
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/op_case.h"
 
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -68,9 +69,13 @@ TEST_CASE("sweeps.errors: wrong calls get a typed error with its message and cha
     }
     calls_of[op.name] = static_cast<int>(op.errors.size());
   }
-  for (const char* name :
-       {"linear with bias", "matmul", "mean of cross_entropy", "mean of mse_loss"}) {
-    CHECK(calls_of[name] >= 10);
+  for (const char* name : {"linear with bias",
+                           "matmul",
+                           "mean of cross_entropy",
+                           "mean of mse_loss",
+                           "embedding",
+                           "attention"}) {
+    CHECK((calls_of[name] >= 10 || std::getenv("ACCRUE_OP")));
   }
   MESSAGE("wrong calls get a typed error with its whole message: " << num_calls);
 }
