@@ -13,3 +13,4 @@
 #include "accrue/nn/module.h"
 #include "accrue/nn/norm.h"
 #include "accrue/nn/sequential.h"
+#include "accrue/nn/transformer.h"
