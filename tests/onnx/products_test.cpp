@@ -52,12 +52,11 @@ TEST_CASE("onnx.products: Gemm as a linear layer") {
 TEST_CASE("onnx.products: MatMul") {
   const int num_run = tests::run_onnx_cases({"test_matmul"}, [](const tests::OnnxCase& given) {
     if (given.nodes[0].op != "MatMul") return "there are no products of integers";
-    if (given.inputs[0].rank() != 2) return "matrices have two dimensions";
     const Variable y = matmul(Variable(given.inputs[0]), Variable(given.inputs[1]));
     tests::check_close(y.value(), given.outputs[0]);
     return "";
   });
-  CHECK(num_run >= 1);
+  CHECK(num_run >= 3);
 }
 
 }  // namespace
