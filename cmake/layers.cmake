@@ -13,7 +13,7 @@ set(ACCRUE_MAY_USE_train core kernels autograd nn optim data)
 # is included by a public header.
 set(ACCRUE_HOMES_immintrin kernels/cpu/)
 set(ACCRUE_HOMES_cxxabi nn/)
-foreach(posix IN ITEMS fcntl pthread sched sys unistd)
+foreach(posix IN ITEMS fcntl pthread sched spawn sys unistd)
   set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ tests/ bench/)
 endforeach()
 set(ACCRUE_HOMES_Random123 core/)

@@ -4,9 +4,9 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/error.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <thread>
@@ -120,8 +120,7 @@ void check_values(std::span<const float> got, std::initializer_list<double> want
 }  // namespace
 
 TEST_CASE("core.generator: 600 mixed calls give the bits of torch 1.13.1") {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden";
-  std::ifstream file(folder / "torch_generator.txt");
+  std::ifstream file(accrue::tests::golden_path("torch_generator.txt"));
   REQUIRE(file);
   Generator generator;
   int num_calls = 0;

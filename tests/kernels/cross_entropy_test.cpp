@@ -7,11 +7,11 @@
 #include "accrue/kernels/scalar/log.h"
 #include "accrue/tests/support/cpu_paths.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
 #include "accrue/tests/support/literal_sum.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <random>
@@ -187,8 +187,7 @@ TEST_CASE_TEMPLATE("kernels.cross_entropy: bits equal the literal formulas", T, 
 }
 
 TEST_CASE("kernels.cross_entropy: values equal torch's") {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden";
-  std::ifstream file(folder / "torch_cross_entropy.txt");
+  std::ifstream file(accrue::tests::golden_path("torch_cross_entropy.txt"));
   REQUIRE(file);
   const auto read = [&](auto& values, std::int64_t count) {
     values.resize(static_cast<std::size_t>(count));

@@ -6,8 +6,8 @@
 #include "accrue/nn/activation.h"
 #include "accrue/nn/sequential.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
 
-#include <filesystem>
 #include <fstream>
 
 namespace accrue::nn {
@@ -51,8 +51,7 @@ TEST_CASE("nn.linear: initial weights and biases have torch's bits") {
 }
 
 TEST_CASE("nn.linear: 200 layers of mixed sizes have the bits of torch 1.13.1") {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden";
-  std::ifstream file(folder / "torch_linear.txt");
+  std::ifstream file(accrue::tests::golden_path("torch_linear.txt"));
   REQUIRE(file);
   Generator generator;
   std::string seed, expected;

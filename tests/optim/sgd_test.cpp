@@ -6,9 +6,9 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/generator.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -54,8 +54,7 @@ TEST_CASE("optim.sgd: three steps give torch's bits with every kind of option") 
 }
 
 TEST_CASE("optim.sgd: 150 runs of seven steps, some without gradient, match torch 1.13.1") {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden";
-  std::ifstream file(folder / "torch_sgd.txt");
+  std::ifstream file(accrue::tests::golden_path("torch_sgd.txt"));
   REQUIRE(file);
   std::uint64_t seed = 0;
   std::int64_t n = 0;
