@@ -2,13 +2,24 @@
 #pragma once
 
 #include "accrue/core/error.h"
+#include "accrue/core/half.h"
 
 #include <cstdint>
 #include <ostream>
 
 namespace accrue {
 
-enum class DType : std::uint8_t { float32, float64, int64, int32, uint8, boolean };
+/// bfloat16 and float16 are for storage: they copy, convert and print, arithmetic refuses them.
+enum class DType : std::uint8_t {
+  float32,
+  float64,
+  int64,
+  int32,
+  uint8,
+  boolean,
+  bfloat16,
+  float16
+};
 
 /// Bytes per element.
 constexpr std::int64_t size_of(DType dtype) {
@@ -19,6 +30,9 @@ constexpr std::int64_t size_of(DType dtype) {
     case DType::float32:
     case DType::int32:
       return 4;
+    case DType::bfloat16:
+    case DType::float16:
+      return 2;
     case DType::uint8:
     case DType::boolean:
       return 1;
@@ -26,13 +40,15 @@ constexpr std::int64_t size_of(DType dtype) {
   return 0;
 }
 
+/// What arithmetic and gradients take: float32 and float64.
 constexpr bool is_floating(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float64;
 }
 
 /// The name torch prints after `torch.`: float32, ..., bool.
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"float32", "float64", "int64", "int32", "uint8", "bool"};
+  constexpr const char* kNames[] = {
+      "float32", "float64", "int64", "int32", "uint8", "bool", "bfloat16", "float16"};
   return kNames[static_cast<int>(dtype)];
 }
 
@@ -56,6 +72,10 @@ template <>
 inline constexpr DType dtype_of<std::uint8_t> = DType::uint8;
 template <>
 inline constexpr DType dtype_of<bool> = DType::boolean;
+template <>
+inline constexpr DType dtype_of<BFloat16> = DType::bfloat16;
+template <>
+inline constexpr DType dtype_of<Float16> = DType::float16;
 
 /// Calls `visitor(T{})` with the C++ element type of `dtype` and returns its result.
 template <class Visitor>
@@ -71,6 +91,10 @@ decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
       return visitor(std::int32_t{});
     case DType::uint8:
       return visitor(std::uint8_t{});
+    case DType::bfloat16:
+      return visitor(BFloat16{});
+    case DType::float16:
+      return visitor(Float16{});
     case DType::boolean:
       break;
   }

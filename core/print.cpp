@@ -181,7 +181,11 @@ std::string to_string(const Tensor& tensor, std::string_view suffix) {
   const bool is_empty = tensor.numel() == 0;
   std::string elements = "[]";
   if (!is_empty) {
-    visit_dtype(tensor.dtype(), [&]<class T>(T) { elements = ElementWriter<T>(tensor).str(); });
+    const bool is_stored_half = size_of(tensor.dtype()) == 2;
+    const Tensor shown = is_stored_half ? tensor.to(DType::float32) : tensor;
+    visit_dtype(shown.dtype(), [&]<class T>(T) {
+      if constexpr (!is_half<T>) elements = ElementWriter<T>(shown).str();
+    });
   }
   SuffixWriter out(std::string(kPrefix) + elements);
   if (is_empty && tensor.rank() != 1) {

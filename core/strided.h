@@ -67,7 +67,7 @@ void copy_words(std::byte* out, const std::byte* in, const StridedRun<2>& run) {
   }
 }
 
-/// Copies one run of elements of `size` bytes (1, 4 or 8) from operand 1 (`in`) to operand 0
+/// Copies one run of elements of `size` bytes (1, 2, 4 or 8) from operand 1 (`in`) to operand 0
 /// (`out`).
 inline void copy_run(std::byte* out,
                      const std::byte* in,
@@ -81,6 +81,8 @@ inline void copy_run(std::byte* out,
     copy_words<std::uint32_t>(out, in, run);
   } else if (size == 8) {
     copy_words<std::uint64_t>(out, in, run);
+  } else if (size == 2) {
+    copy_words<std::uint16_t>(out, in, run);
   } else {
     copy_words<std::uint8_t>(out, in, run);
   }

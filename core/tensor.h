@@ -165,7 +165,7 @@ class Tensor {
   /// *this if dense and row-major, else a dense copy.
   Tensor contiguous() const;
   Tensor clone() const;
-  /// Converts the element type: to integers truncates toward zero, to float32 rounds to nearest, to
+  /// Converts the element type: to integers truncates toward zero, to floats rounds to nearest, to
   /// bool is `!= 0`.
   /// Errors: ValueError where an integer type does not hold the value (NaN, infinities, too large).
   Tensor to(DType dtype) const;

@@ -27,10 +27,14 @@ bool fits(From value) {
   }
 }
 
-/// Floating targets round to nearest, bool is `value != 0`, integers are checked.
+/// Floating targets round once to nearest, bool is `value != 0`, integers are checked.
 template <class To, class From>
 To convert(From value, const char* operation) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (is_half<From>) {
+    return convert<To>(static_cast<float>(value), operation);
+  } else if constexpr (is_half<To>) {
+    return To(value);
+  } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{};
   } else if constexpr (std::is_floating_point_v<To>) {
     return static_cast<To>(value);

@@ -118,3 +118,27 @@ TEST_CASE("autograd.edges: the gradient of a norm is 0 where the norm is 0") {
   CHECK(norm(Tensor::of<float>({3e30f, 4e30f})).item<float>() == kInf);
   CHECK(norm(Tensor::zeros({0})).item<float>() == 0);
 }
+
+TEST_CASE("autograd.edges: stored halves are picked and moved, but arithmetic refuses them") {
+  const Tensor values = Tensor::of<float>({1.5f, -2, 3});
+  const Tensor condition = Tensor::of<bool>({true, false, true});
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    const Variable x(values.to(dtype));
+    const auto message = [&](const char* operation) {
+      return text("[", operation, "] needs float32 or float64, got ", dtype, "; convert with to()");
+    };
+    CHECK_THROWS_WITH_AS(x + x, message("add").c_str(), DTypeError);
+    CHECK_THROWS_WITH_AS(relu(x), message("relu").c_str(), DTypeError);
+    CHECK_THROWS_WITH_AS(sum(x), message("sum").c_str(), DTypeError);
+    CHECK_THROWS_WITH_AS(max(x, 0), message("max").c_str(), DTypeError);
+    CHECK_THROWS_AS(Variable::leaf(x.value()), DTypeError);
+    CHECK_THROWS_WITH_AS(
+        lt(x, x),
+        text("[lt] compares no stored halves, got ", dtype, "; convert with to()").c_str(),
+        DTypeError);
+    const Variable chosen = where(condition, x, Variable(Tensor::zeros({3}, dtype)));
+    CHECK(same(chosen.value().to(DType::float32), {1.5, 0, 3}));
+    const Variable picked = index_select(x, 0, Tensor::of<std::int64_t>({2, 2, 1}));
+    CHECK(same(picked.value().to(DType::float32), {3, 3, -2}));
+  }
+}
