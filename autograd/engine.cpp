@@ -40,7 +40,7 @@ Engine::~Engine() {
 }
 
 void Engine::run(const Variable& output, Tensor gradient) {
-  walk(output.node().get(), std::move(gradient));
+  walk(output.node(), std::move(gradient));
   for (Leaf* leaf : touched_) leaf->commit();
 }
 
@@ -56,7 +56,7 @@ std::vector<Tensor> Engine::capture(const Variable& output,
   inputs_ = inputs;
   captured_.resize(inputs.size());
   capturing_ = true;
-  walk(output.node().get(), std::move(gradient));
+  walk(output.node(), std::move(gradient));
   return std::move(captured_);
 }
 
@@ -93,8 +93,9 @@ void Engine::arrive(Node* node, Tensor gradient) {
   sum = target;
 }
 
-void Engine::walk(Node* root, Tensor gradient) {
-  arrive(root, std::move(gradient));
+void Engine::walk(const Ref<Node>& root, Tensor gradient) {
+  root_ = root;
+  arrive(root.get(), std::move(gradient));
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(), lower_sequence);
     Node* node = ready_.back();

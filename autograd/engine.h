@@ -31,13 +31,14 @@ class Engine {
  private:
   friend class Backward;
 
-  void walk(Node* root, Tensor gradient);
+  void walk(const Ref<Node>& root, Tensor gradient);
   void visit(Node* node);
   void apply_hooks(Node* node, Tensor& gradient);
   void arrive(Node* node, Tensor gradient);
   void claim(Node* node);
   bool captures(const Node* node) const;
 
+  Ref<Node> root_;  ///< keeps the graph until the pass has let go of its nodes
   BackwardOptions options_;
   std::vector<Node*> ready_;    ///< max-heap by sequence
   std::vector<Node*> claimed_;  ///< nodes with run_ == this

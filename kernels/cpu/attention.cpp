@@ -102,7 +102,8 @@ void for_blocks(const Args& args, const Body& body) {
   const Matrices<const T> q(args.q), k(args.k), v(args.v);
   const std::int64_t num_rows = args.q.size(-2), num_keys = args.k.size(-2);
   parallel_for(q.count(), 1, [&](std::int64_t first, std::int64_t last) {
-    std::vector<T> space(static_cast<std::size_t>(2 * kBlockRows * num_keys));
+    std::vector<T> space(
+        static_cast<std::size_t>(2 * kBlockRows * std::max<std::int64_t>(num_keys, 1)));
     for (std::int64_t index = first; index < last; ++index) {
       for (std::int64_t begin = 0; begin < num_rows; begin += kBlockRows) {
         const std::int64_t end = std::min(begin + kBlockRows, num_rows);

@@ -297,6 +297,15 @@ TEST_CASE("autograd.engine: graphs of two threads share constants") {
   CHECK(results == std::vector<float>{2000, 2000});
 }
 
+TEST_CASE("autograd.engine: a pass may outlive the caller's variable") {
+  const Variable x = leaf({2});
+  {
+    Engine engine({});
+    engine.run(x * x, Tensor::ones({1}));  // the product dies before the engine: ASan watches
+  }
+  CHECK(values(x.grad()) == std::vector<float>{4});
+}
+
 TEST_CASE("autograd.engine: backward works under no_grad for a graph from outside") {
   const Variable x = leaf({1});
   const Variable y = x * 2.0;
