@@ -1,14 +1,19 @@
 """House rules that a pattern can see: names, first lines, conditions, marks, lists, test names.
 
-Run: rules.py <repository>
+Run: rules.py <repository> <build folder>
 """
+import json
+import pathlib
 import re
+import sys
 
 from sources import ROOT, finish, is_cpp, sources
 
 CONDITIONS_ALLOWED = ("core/config.h", "core/host_device.h", "kernels/cpu/", "kernels/cuda/")
 FORBIDDEN_NAME = re.compile(r"(^|_)(utils?|helpers?|misc|common|manager|impl\d)(_|\.|$)")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\): )")
+COMMANDS = pathlib.Path(sys.argv[2], "compile_commands.json").read_text()
+compiled = {command["file"] for command in json.loads(COMMANDS)}
 faults = []
 
 
@@ -23,12 +28,15 @@ def first_line_fault(path, text):
     return None
 
 
-def is_listed(path):
-    """True if the nearest CMakeLists.txt above names the file: what is not listed is not built."""
+def is_built(path):
+    """The build compiles the file, or lists it for where a library is present."""
+    if str(ROOT / path) in compiled:
+        return True
     for folder in (ROOT / path).parents:
         lists = folder / "CMakeLists.txt"
-        if lists.is_file():
-            return (ROOT / path).relative_to(folder).name in lists.read_text()
+        name = str((ROOT / path).relative_to(folder))
+        if lists.is_file() and name in re.split(r"[\s()]+", lists.read_text()):
+            return True
     return False
 
 
@@ -59,7 +67,7 @@ for path, text in sources():
     fault = first_line_fault(path, text)
     if fault:
         faults.append(f"{path}: {fault}")
-    if path.suffix == ".cpp" and not is_listed(path):
+    if path.suffix == ".cpp" and not is_built(path):
         faults.append(f"{path}: is in no CMakeLists.txt, so nothing builds it")
     check_lines(path, text)
     if path.name.endswith("_test.cpp"):
