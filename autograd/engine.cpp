@@ -28,7 +28,9 @@ void check_gradient(const Tensor& gradient, const Tensor& like, const char* what
 Edge edge(const Variable& input) {
   if (!input.requires_grad()) return {};
   Leaf* leaf = input.node()->as_leaf();
-  return {input.node(), leaf ? leaf->next_use() : 0};
+  if (!leaf) return {input.node()};
+  const MicroBatch* batch = MicroBatch::current();
+  return {input.node(), leaf->next_use(), batch ? batch->id() : 0};
 }
 
 Engine::~Engine() {
@@ -163,6 +165,12 @@ LaneTarget Backward::plan_rows(std::size_t i,
   if (leaf && !engine_.capturing_) {
     if (leaf->run_.load(std::memory_order_acquire) != &engine_) engine_.claim(leaf);
     if (const MicroBatch* batch = MicroBatch::current()) {
+      ACCRUE_CHECK(edge.micro_batch == batch->id(),
+                   StateError,
+                   "backward",
+                   "the forward pass must lie in the accumulate() scope of its backward pass, got ",
+                   edge.micro_batch == 0 ? "one outside any scope" : "one of another micro-batch",
+                   "; call the model after accumulate()");
       return leaf->plan_rows(*batch, edge.use, rows_per_sample);
     }
     engine_.touched_.push_back(leaf);

@@ -61,7 +61,7 @@ LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_p
       batch.begin(), batch.end(), rows_per_sample, value_);
 }
 
-void Leaf::finish(float weight) {
+void Leaf::finish(double weight) {
   Tensor total;
   for (LaneAccumulator& use : uses_) {
     const std::vector<LaneAccumulator::TreeNode>& nodes = use.finish(value_);

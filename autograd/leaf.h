@@ -54,7 +54,7 @@ class Leaf final : public Node {
  private:
   friend class Window;
 
-  void finish(float weight);
+  void finish(double weight);
   void drop();
   void run_final_hooks();
   Tensor& working_copy();

@@ -23,7 +23,8 @@ using GradientHook = std::function<Tensor(const Tensor&)>;
 /// An operation's link to the node of one input; empty when that input needs no gradient.
 struct Edge {
   Ref<Node> node;
-  int use = 0;  ///< which use of a parameter in the current micro-batch this is, in forward order
+  int use = 0;  ///< which use of a parameter in its micro-batch this is, in forward order
+  std::uint64_t micro_batch = 0;  ///< where a parameter was used; 0 outside
 };
 
 /// A recorded operation with one output. Its sequence number is larger than those of its inputs, so

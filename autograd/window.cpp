@@ -25,13 +25,18 @@ void Window::begin(const WindowSpan& span, std::int64_t number) {
   open_ = true;
 }
 
-void Window::finish(float weight) {
+void Window::finish(double weight) {
   ACCRUE_CHECK(!poisoned_,
                StateError,
                "window",
                "every backward pass of a window must succeed, got one that threw; call zero_grad() "
                "to drop the window");
-  for (const Ref<Leaf>& leaf : touched_) leaf->finish(weight);
+  try {
+    for (const Ref<Leaf>& leaf : touched_) leaf->finish(weight);
+  } catch (...) {
+    poisoned_ = true;  // some gradients are final and some are not
+    throw;
+  }
   touched_.clear();
   open_ = false;
 }

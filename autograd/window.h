@@ -28,7 +28,7 @@ class Window {
   void begin(const WindowSpan& span, std::int64_t number = 0);
   /// Ends the window: every parameter used in it gets its gradient, the merged root of its uses
   /// divided once by `weight`; hooks run. Errors: StateError for a poisoned window.
-  void finish(float weight);
+  void finish(double weight);
   /// Ends the window without gradients.
   void drop();
 

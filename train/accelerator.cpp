@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace accrue::train {
@@ -145,6 +146,11 @@ void Accelerator::backward(const Loss& loss) {
                  StateError,
                  "backward",
                  "a scope must be open, got none; call accumulate(model) first");
+    ACCRUE_CHECK(!window_finished_,
+                 StateError,
+                 "backward",
+                 "backward must come before step() and clipping, got a window that they ended; "
+                 "reorder the loop");
     backward_rows(loss, *pass_);
     if (sync_gradients_) finish_window();
     return;
@@ -206,7 +212,7 @@ void Accelerator::finish_window() {
   if (options_.invariant && pass_) {
     const double weight = pass_->weight.value();
     record_window(pass_->loss.finish(), weight);
-    skipped_ ? pass_->window.drop() : pass_->window.finish(static_cast<float>(weight));
+    skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
   } else if (std::exchange(took_loss_, false)) {
     const double weight = std::exchange(plain_weight_, {}).value();
     record_window(std::exchange(plain_sum_, 0.0), weight);
@@ -221,8 +227,10 @@ void Accelerator::record_window(double sum, double weight) {
 }
 
 void Accelerator::divide_gradients(double weight) {
+  std::set<const Node*> divided;  // optimizers may share parameters
   for (optim::Optimizer* optimizer : optimizers_) {
     for (const auto& [name, parameter] : optimizer->parameters()) {
+      if (!divided.insert(parameter.node().get()).second) continue;
       Tensor grad = parameter.grad();
       if (!grad.defined()) continue;
       kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
@@ -241,6 +249,7 @@ void Accelerator::recover() {
   pass_->window.begin(pass_->window.span(), pass_->window.number());
   pass_->weight = LossWeight();
   pass_->loss.drop();
+  window_finished_ = false;
 }
 
 // ---- at window ends ----
