@@ -146,11 +146,6 @@ void Accelerator::backward(const Loss& loss) {
                  StateError,
                  "backward",
                  "a scope must be open, got none; call accumulate(model) first");
-    ACCRUE_CHECK(!window_finished_,
-                 StateError,
-                 "backward",
-                 "backward must come before step() and clipping, got a window that they ended; "
-                 "reorder the loop");
     backward_rows(loss, *pass_);
     if (sync_gradients_) finish_window();
     return;
@@ -192,6 +187,11 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
                rows_each,
                " per sample");
   batch.claim_backward();
+  ACCRUE_CHECK(!window_finished_,
+               StateError,
+               "backward",
+               "backward must come before step() and clipping, got a window that they ended; "
+               "reorder the loop");
   LossWeight weight = pass.weight;
   weight.add(loss.weight());
   try {

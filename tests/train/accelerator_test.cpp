@@ -8,6 +8,7 @@
 #include "accrue/nn/loss.h"
 #include "accrue/optim/sgd.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/train/line.h"
 
 #include <cmath>
 #include <vector>
@@ -15,47 +16,7 @@
 using namespace accrue;
 using train::Accelerator;
 using train::AcceleratorOptions;
-
-namespace {
-
-/// x = 1 ... count, y = 2 x, in batches of `batch_size`.
-data::DataLoader line_loader(std::int64_t count, std::int64_t batch_size) {
-  std::vector<float> x;
-  std::vector<float> y;
-  for (std::int64_t i = 1; i <= count; ++i) {
-    x.push_back(static_cast<float>(i));
-    y.push_back(2 * static_cast<float>(i));
-  }
-  return data::DataLoader(
-      data::TensorDataset({Tensor::from(x, {count, 1}), Tensor::from(y, {count, 1})}),
-      {.batch_size = batch_size});
-}
-
-/// A model w * x with weight 0 and its optimizer.
-struct Line {
-  nn::Linear model{Variable::leaf(Tensor::zeros({1, 1}))};
-  optim::SGD optimizer{model.parameters(), {.lr = 0.02}};
-
-  float weight() const { return model.weight().item<float>(); }
-};
-
-std::uint32_t bits(float value) { return bits_of(value); }
-
-/// One epoch; returns sync_gradients() of each micro-batch.
-std::vector<bool> train_epoch(Accelerator& accelerator, Line& line, data::DataLoader& batches) {
-  auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, batches);
-  std::vector<bool> syncs;
-  for (const auto& batch : loader) {
-    auto scope = accelerator.accumulate(model);
-    accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
-    syncs.push_back(accelerator.sync_gradients());
-    optimizer.step();
-    optimizer.zero_grad();
-  }
-  return syncs;
-}
-
-}  // namespace
+using namespace accrue::tests;
 
 TEST_CASE("train.accelerator: every split of the documented example gives 40028f5c") {
   int splits = 0;
@@ -299,59 +260,6 @@ TEST_CASE("train.accelerator: a gradient that was not dropped is refused to the 
                            StateError);
     }
   }
-}
-
-TEST_CASE("train.accelerator: forward, backward and step keep their order and their scope") {
-  Accelerator accelerator;
-  Line line;
-  auto batches = line_loader(3, 1);
-  auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, batches);
-  Loss earlier;
-  int step = 0;
-  for (const auto& batch : loader) {
-    const Loss outside = nn::mse(model(batch.inputs), batch.labels);
-    auto scope = accelerator.accumulate(model);
-    if (step == 0) {
-      CHECK_THROWS_WITH_AS(accelerator.backward(outside),
-                           "[backward] the forward pass must lie in the accumulate() scope of its "
-                           "backward pass, got one outside any scope; call the model after "
-                           "accumulate()",
-                           StateError);
-      optimizer.zero_grad();
-      earlier = nn::mse(model(batch.inputs), batch.labels);
-    } else if (step == 1) {
-      CHECK_THROWS_WITH_AS(accelerator.backward(earlier),
-                           "[backward] the forward pass must lie in the accumulate() scope of its "
-                           "backward pass, got one of another micro-batch; call the model after "
-                           "accumulate()",
-                           StateError);
-      optimizer.zero_grad();
-    } else {
-      optimizer.step();
-      CHECK_THROWS_WITH_AS(accelerator.backward(nn::mse(model(batch.inputs), batch.labels)),
-                           "[backward] backward must come before step() and clipping, got a window "
-                           "that they ended; reorder the loop",
-                           StateError);
-    }
-    ++step;
-  }
-  CHECK(step == 3);
-  CHECK(line.weight() == 0);
-}
-
-TEST_CASE("train.accelerator: a parameter of two optimizers is divided once") {
-  Accelerator accelerator({.invariant = false});
-  Line line;
-  optim::SGD other(line.model.parameters(), {.lr = 0});
-  auto batches = line_loader(8, 8);
-  auto [model, optimizer, second, loader] =
-      accelerator.prepare(line.model, line.optimizer, other, batches);
-  for (const auto& batch : loader) {
-    auto scope = accelerator.accumulate(model);
-    accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
-    optimizer.step();
-  }
-  CHECK(bits(line.weight()) == 0x40028f5c);
 }
 
 TEST_CASE("train.accelerator: clipping acts at window ends only") {
