@@ -10,9 +10,10 @@
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
 
-constexpr std::int64_t kBlockRows = 96;       // of a: with k blocks of 256 half of a small L2
-constexpr std::int64_t kBlockCols = 768;      // of b
-constexpr std::int64_t kScratch = 1 << 20;    // floats of tile scratch that cross blocks of k
+constexpr std::int64_t kBlockRows = 96;       // of a: with the deepest block of k 400 KiB, for L2
+constexpr std::int64_t kBlockCols = 1536;     // of b: for L3
+constexpr std::int64_t kScratchCols = 768;    // likewise, where scratch crosses blocks of k
+constexpr std::int64_t kScratch = 2 << 20;    // floats of such scratch
 constexpr std::int64_t kInPlace = 12 * 1024;  // floats: most of L1
 constexpr std::int64_t kSlack = 16;           // floats that packing touches past a block
 
@@ -32,9 +33,11 @@ Cut cut_of(const GemmBlocks& program, const Rectangle& part) {
   cut.rows = part.row_end - part.row_begin;
   cut.cols = least(part.col_end - part.col_begin, kBlockCols);
   for (const auto& block : program.blocks) cut.depth = most(cut.depth, block.end - block.begin);
-  const std::int64_t col_tiles = ceil_div(cut.cols, kTileCols);
   cut.scratch_size = program.num_scratch * kTileSize;
-  if (program.blocks.size() > 1 && program.num_scratch > 0) {
+  const bool crosses = program.blocks.size() > 1 && program.num_scratch > 0;
+  if (crosses) cut.cols = least(cut.cols, kScratchCols);
+  const std::int64_t col_tiles = ceil_div(cut.cols, kTileCols);
+  if (crosses) {
     const std::int64_t row_of_tiles = cut.scratch_size * col_tiles;
     const std::int64_t fit = most(kScratch / row_of_tiles * kTileRows / kBlockRows, 1);
     cut.rows = least(cut.rows, fit * kBlockRows);

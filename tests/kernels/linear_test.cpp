@@ -214,7 +214,7 @@ TEST_CASE("kernels.linear: lanes merge by the tree inside the kernel, whatever t
 TEST_CASE("kernels.linear: scratch that crosses blocks of rows is bounded and keeps its values") {
   const KeepSettings keep;
   Dice dice{std::mt19937(4)};
-  const std::int64_t rows = 1040, o = 400, in = 180;
+  const std::int64_t rows = 1040, o = 300, in = 370;
   Operand<> dy(rows, o, 0, dice), x(rows, in, 0, dice);
   Program program = lane_tree({40, 90, 100, 240, 500, 515, 525, rows}, true);
   program.num_scratch = kMaxLaneScratch;
