@@ -5,6 +5,9 @@
 
 #include <memory>
 
+// The BLAS below libtorch has its own threads where it is OpenBLAS.
+extern "C" [[gnu::weak]] void openblas_set_num_threads(int count);
+
 namespace accrue::bench {
 namespace {
 
@@ -32,6 +35,7 @@ torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& la
 
 std::string start_peer(int num_threads) {
   at::set_num_threads(num_threads);
+  if (openblas_set_num_threads) openblas_set_num_threads(num_threads);
   return TORCH_VERSION;
 }
 
