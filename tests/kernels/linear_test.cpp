@@ -189,6 +189,18 @@ TEST_CASE(
   MESSAGE(kCases, " programs, ", instructions, " instructions");
 }
 
+TEST_CASE("kernels.linear: a close counts wherever -0 could pass it") {
+  const KeepSettings keep;
+  Dice dice{std::mt19937(6)};
+  constexpr int kCases = 4000;
+  for (int i = 0; i < kCases; ++i) {
+    set_isa(dice.once_in(2) ? best_isa() : Isa::portable);
+    const Operand<> dy(3, 7, 0, dice, true), x(3, 9, 0, dice, true);
+    CHECK(count_gradient_faults(random_program(3, dice), dy.view, x.view, dice, true) == 0);
+  }
+  MESSAGE(kCases, " programs");
+}
+
 TEST_CASE("kernels.linear: lanes merge by the tree inside the kernel, whatever their sizes") {
   const KeepSettings keep;
   Dice dice{std::mt19937(3)};
