@@ -37,7 +37,7 @@ class Node : public RefCounted {
   /// Deletes without recursion: destructors that drop further nodes queue them.
   static void destroy(Node* node) noexcept;
 
-  /// As printing shows it, for example `LinearBackward0`.
+  /// The operation, for example `log_softmax`; printing shows it as `LogSoftmaxBackward0`.
   virtual const char* name() const = 0;
   virtual std::span<const Edge> edges() const = 0;
   /// Hands gradients of the inputs to `context`.

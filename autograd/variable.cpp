@@ -3,6 +3,8 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/core/print.h"
 
+#include <string_view>
+
 namespace accrue {
 namespace {
 
@@ -13,6 +15,18 @@ void check_floating(DType dtype, const char* operation) {
                "only float32 and float64 have gradients, got ",
                dtype,
                "; convert with to()");
+}
+
+/// `LogSoftmaxBackward0` for log_softmax, as torch prints it.
+std::string grad_fn(const Node& node) {
+  std::string result;
+  bool starts_word = true;
+  for (const char c : std::string_view(node.name())) {
+    const bool is_lower = c >= 'a' && c <= 'z';
+    if (c != '_') result += starts_word && is_lower ? static_cast<char>(c - 'a' + 'A') : c;
+    starts_word = c == '_';
+  }
+  return result + "Backward0";
 }
 
 /// The starting gradient: `gradient` if given, else one for a single element.
@@ -121,7 +135,7 @@ void Variable::backward(const Tensor& gradient, BackwardOptions options) const {
 
 std::string Variable::str() const {
   if (is_leaf()) return to_string(value_, requires_grad() ? "requires_grad=True" : "");
-  return to_string(value_, text("grad_fn=<", node_->name(), ">"));
+  return to_string(value_, text("grad_fn=<", grad_fn(*node_), ">"));
 }
 
 std::vector<Tensor> grad(const Variable& output,

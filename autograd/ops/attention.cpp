@@ -17,7 +17,7 @@ struct AttentionNode final : OpNode<3> {
   bool causal = false;
   double scale = 1;
 
-  const char* name() const override { return "ScaledDotProductAttentionBackward"; }
+  const char* name() const override { return "scaled_dot_product_attention"; }
   void backward(Backward& context) override {
     kernels::AttentionBackward args{
         q.get(name()), k.get(name()), v.get(name()), causal, scale, context.dy(), {}, {}, {}};

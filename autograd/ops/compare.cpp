@@ -49,7 +49,7 @@ struct WhereNode final : OpNode<2> {
   Shape shapes[2];
   BroadcastRows rows;
 
-  const char* name() const override { return "WhereBackward"; }
+  const char* name() const override { return "where"; }
   void backward(Backward& context) override {
     const Tensor& dy = context.dy();
     const Tensor& chosen = condition.get(name());

@@ -20,7 +20,7 @@ Tensor times(const Tensor& a, const Tensor& mask) {
 struct DropoutNode final : OpNode<1> {
   SavedTensor mask;
 
-  const char* name() const override { return "DropoutBackward"; }
+  const char* name() const override { return "dropout"; }
   void backward(Backward& context) override {
     context.give(0, times(context.dy(), mask.get(name())));
   }

@@ -19,7 +19,7 @@ struct EmbeddingNode final : OpNode<1> {
   std::int64_t padding_index = -1;
   std::int64_t rows_per_sample = 1;
 
-  const char* name() const override { return "EmbeddingBackward"; }
+  const char* name() const override { return "embedding"; }
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
     const Tensor& chosen = indices.get(name());

@@ -29,7 +29,7 @@ struct LayerNormNode final : OpNode<3> {
   std::int64_t rows_per_sample = 1;
 
   const char* name() const override {
-    return kind == NormKind::rms ? "RmsNormBackward" : "NativeLayerNormBackward";
+    return kind == NormKind::rms ? "rms_norm" : "native_layer_norm";
   }
   void backward(Backward& context) override {
     visit_floating(context.dy().dtype(), name(), [&]<class T>(T) { run<T>(context); });

@@ -30,7 +30,7 @@ struct LinearNode final : OpNode<3> {
   Tensor bias_like;  ///< shape and dtype of the bias
   std::int64_t rows_per_sample = 1;
 
-  const char* name() const override { return "LinearBackward"; }
+  const char* name() const override { return "linear"; }
   void backward(Backward& context) override {
     visit_floating(context.dy().dtype(), name(), [&]<class T>(T) { run<T>(context); });
   }

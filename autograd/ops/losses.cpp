@@ -33,7 +33,7 @@ struct CrossEntropyNode final : OpNode<1> {
   Tensor row_max, row_sum;
   CrossEntropyOptions options;
 
-  const char* name() const override { return "CrossEntropyBackward"; }
+  const char* name() const override { return "cross_entropy"; }
   void backward(Backward& context) override {
     const Tensor& dloss = context.dy();
     const Tensor& x = logits.get(name());
@@ -158,7 +158,7 @@ namespace {
 struct MseNode final : OpNode<2> {
   SavedTensor x, y;
 
-  const char* name() const override { return "MseBackward"; }
+  const char* name() const override { return "mse"; }
   void backward(Backward& context) override {
     // One gradient for all rows needs no copy.
     const Tensor dloss = context.dy().rank() <= 1 ? context.dy() : context.dy().contiguous();

@@ -19,7 +19,7 @@ struct MatmulNode final : OpNode<2> {
   SavedTensor a, b;  ///< expanded to the leading dimensions of the result
   Shape shapes[2];
 
-  const char* name() const override { return "MatmulBackward"; }
+  const char* name() const override { return "matmul"; }
   void backward(Backward& context) override {
     const Tensor& dy = context.dy();
     if (context.needs(0)) {

@@ -43,7 +43,7 @@ unsigned dims_mask(const Variable& x, std::span<const int> dims, const char* op)
 struct SumNode final : OpNode<1> {
   Shape from, kept;  ///< the input's shape; the result's with summed dimensions of size 1
 
-  const char* name() const override { return "SumBackward"; }
+  const char* name() const override { return "sum"; }
   void backward(Backward& context) override {
     context.give(0, context.dy().reshape(kept).expand(from));
   }
@@ -52,7 +52,7 @@ struct SumNode final : OpNode<1> {
 struct NormNode final : OpNode<1> {
   SavedTensor x, y;  ///< y with normed dimensions of size 1
 
-  const char* name() const override { return "NormBackward"; }
+  const char* name() const override { return "norm"; }
   void backward(Backward& context) override {
     const Tensor& norms = y.get(name());
     const Tensor& values = x.get(name());

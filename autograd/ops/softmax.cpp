@@ -14,9 +14,7 @@ struct SoftmaxNode final : OpNode<1> {
   SoftmaxKind kind{};
   SavedTensor y;
 
-  const char* name() const override {
-    return kind == SoftmaxKind::log ? "LogSoftmaxBackward" : "SoftmaxBackward";
-  }
+  const char* name() const override { return kind == SoftmaxKind::log ? "log_softmax" : "softmax"; }
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
     Tensor dx = Tensor::empty(dy.shape(), dy.dtype());

@@ -48,7 +48,7 @@ void check_not_samples(const Variable& x, int dim, const char* op) {
 }  // namespace
 
 Variable reshape(const Variable& x, const Shape& shape) {
-  return view("ReshapeBackward", x, x.value().reshape(shape), [from = x.shape()](const Tensor& dy) {
+  return view("reshape", x, x.value().reshape(shape), [from = x.shape()](const Tensor& dy) {
     return dy.reshape(from);
   });
 }
@@ -64,7 +64,7 @@ Variable permute(const Variable& x, std::span<const int> dims) {
     const int d = normalize_dim(dims[static_cast<std::size_t>(i)], x.rank(), "permute");
     inverse[static_cast<std::size_t>(d)] = i;
   }
-  return view("PermuteBackward", x, y, [inverse, rank = x.rank()](const Tensor& dy) {
+  return view("permute", x, y, [inverse, rank = x.rank()](const Tensor& dy) {
     return dy.permute(std::span(inverse.data(), static_cast<std::size_t>(rank)));
   });
 }
@@ -74,7 +74,7 @@ Variable permute(const Variable& x, std::initializer_list<int> dims) {
 }
 
 Variable transpose(const Variable& x, int dim0, int dim1) {
-  return view("TransposeBackward", x, x.value().transpose(dim0, dim1), [=](const Tensor& dy) {
+  return view("transpose", x, x.value().transpose(dim0, dim1), [=](const Tensor& dy) {
     return dy.transpose(dim0, dim1);
   });
 }
@@ -84,30 +84,28 @@ Variable expand(const Variable& x, const Shape& shape) {
   check_keeps_samples(x.value().sample_axis().known() == y.sample_axis().known(),
                       "expand",
                       "stretching the sample dimension");
-  return view("ExpandBackward", x, y, [from = x.shape()](const Tensor& dy) {
-    return sum_to_shape(dy, from);
-  });
+  return view(
+      "expand", x, y, [from = x.shape()](const Tensor& dy) { return sum_to_shape(dy, from); });
 }
 
 Variable select(const Variable& x, int dim, std::int64_t index) {
   const Tensor y = x.value().select(dim, index);
   check_not_samples(x, dim, "select");
-  return view("SelectBackward", x, y, scatter(x, [=](Tensor& t) { return t.select(dim, index); }));
+  return view("select", x, y, scatter(x, [=](Tensor& t) { return t.select(dim, index); }));
 }
 
 Variable narrow(const Variable& x, int dim, std::int64_t start, std::int64_t length) {
   const Tensor y = x.value().narrow(dim, start, length);
   if (y.shape() != x.shape()) check_not_samples(x, dim, "narrow");
   const auto pick = [=](Tensor& t) { return t.narrow(dim, start, length); };
-  return view("NarrowBackward", x, y, scatter(x, pick));
+  return view("narrow", x, y, scatter(x, pick));
 }
 
 Variable slice(
     const Variable& x, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
   const Tensor y = x.value().slice(dim, start, end, step);
   if (y.shape() != x.shape()) check_not_samples(x, dim, "slice");
-  return view(
-      "SliceBackward", x, y, scatter(x, [=](Tensor& t) { return t.slice(dim, start, end, step); }));
+  return view("slice", x, y, scatter(x, [=](Tensor& t) { return t.slice(dim, start, end, step); }));
 }
 
 namespace {
@@ -117,7 +115,7 @@ struct CatNode final : Node {
   std::vector<std::int64_t> sizes;
   int dim = 0;
 
-  const char* name() const override { return "CatBackward"; }
+  const char* name() const override { return "cat"; }
   std::span<const Edge> edges() const override { return inputs; }
   void backward(Backward& context) override {
     std::int64_t start = 0;

@@ -10,7 +10,7 @@ namespace accrue::test {
 namespace {
 
 struct IdentityNode final : OpNode<1> {
-  const char* name() const override { return "IdentityBackward"; }
+  const char* name() const override { return "identity"; }
   void backward(Backward& context) override { context.give(0, context.dy()); }
 };
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxElements = 40;  // per input: a derivative costs four
 struct LayoutNode final : OpNode<1> {
   Layout of_gradient = Layout::contiguous;
 
-  const char* name() const override { return "LayoutBackward"; }
+  const char* name() const override { return "layout"; }
   void backward(Backward& context) override {
     context.give(0, laid_out(context.dy(), of_gradient));
   }
