@@ -11,7 +11,19 @@ LossWeight::LossWeight(std::int64_t count) : count_(count) {
 }
 
 LossWeight::LossWeight(std::vector<std::int64_t> counts, std::vector<double> weights)
-    : class_counts_(std::move(counts)), class_weights_(std::move(weights)) {}
+    : class_counts_(std::move(counts)), class_weights_(std::move(weights)) {
+  ACCRUE_CHECK(class_counts_.size() == class_weights_.size(),
+               ShapeError,
+               "loss",
+               "each class must have a count and a weight, got ",
+               class_counts_.size(),
+               " counts and ",
+               class_weights_.size(),
+               " weights");
+  for (const std::int64_t count : class_counts_) {
+    ACCRUE_CHECK(count >= 0, ValueError, "loss", "counts must be >= 0, got ", count);
+  }
+}
 
 double LossWeight::value() const {
   double value = static_cast<double>(count_);

@@ -29,7 +29,7 @@ kernels::CrossEntropyInputs<T> arguments(const Tensor& logits,
 }
 
 struct CrossEntropyNode final : OpNode<1> {
-  SavedTensor logits, target;
+  SavedTensor logits, target, class_weights;
   Tensor row_max, row_sum;
   CrossEntropyOptions options;
 
@@ -37,6 +37,7 @@ struct CrossEntropyNode final : OpNode<1> {
   void backward(Backward& context) override {
     const Tensor& dloss = context.dy();
     const Tensor& x = logits.get(name());
+    if (options.class_weights.defined()) class_weights.get(name());
     Tensor dx = Tensor::empty(x.shape(), x.dtype());
     visit_floating(x.dtype(), name(), [&]<class T>(T) {
       kernels::launch_cpu(
@@ -52,7 +53,8 @@ struct CrossEntropyNode final : OpNode<1> {
   void forget_saved() override {
     logits.reset();
     target.reset();
-    row_max = row_sum = Tensor();
+    class_weights.reset();
+    row_max = row_sum = options.class_weights = Tensor();
   }
 };
 
@@ -117,6 +119,7 @@ Variable cross_entropy_rows(const Variable& logits,
       [&](CrossEntropyNode& node) {
         node.logits = SavedTensor(x);
         node.target = SavedTensor(t);
+        if (dense.class_weights.defined()) node.class_weights = SavedTensor(dense.class_weights);
         node.row_max = row_max;
         node.row_sum = row_sum;
         node.options = dense;
@@ -133,6 +136,8 @@ LossWeight cross_entropy_weight(const Tensor& target, const CrossEntropyOptions&
     return LossWeight(count);
   }
   const auto weights = options.class_weights.to(DType::float64).to_vector<double>();
+  kernels::check_targets(
+      t, dense.numel(), static_cast<std::int64_t>(weights.size()), options.ignore_index);
   std::vector<std::int64_t> counts(weights.size());
   for (std::int64_t i = 0; i < dense.numel(); ++i) {
     if (t[i] != options.ignore_index) ++counts[static_cast<std::size_t>(t[i])];

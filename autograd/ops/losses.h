@@ -43,6 +43,7 @@ Variable cross_entropy(const Variable& logits,
 Variable mse_loss(const Variable& x, const Variable& y, Reduction reduction = Reduction::mean);
 
 /// The weights of the targets that are not ignored: a count, or counts per class with the weights.
+/// Errors: IndexError (target outside the class weights), DTypeError.
 class LossWeight cross_entropy_weight(const Tensor& target, const CrossEntropyOptions& options);
 
 }  // namespace accrue
