@@ -171,6 +171,16 @@ LaneTarget Backward::plan_rows(std::size_t i,
                    "the forward pass must lie in the accumulate() scope of its backward pass, got ",
                    edge.micro_batch == 0 ? "one outside any scope" : "one of another micro-batch",
                    "; call the model after accumulate()");
+      ACCRUE_CHECK(rows == batch->size() * rows_per_sample,
+                   StateError,
+                   "backward",
+                   "a parameter's gradient must have the rows of the micro-batch, got ",
+                   rows,
+                   " rows for ",
+                   batch->size(),
+                   " samples of ",
+                   rows_per_sample,
+                   "; use the batch of this scope");
       return leaf->plan_rows(*batch, edge.use, rows_per_sample);
     }
     engine_.touched_.push_back(leaf);
