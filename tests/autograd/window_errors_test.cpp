@@ -97,6 +97,28 @@ TEST_CASE("autograd.window_errors: a poisoned window does not finish, a dropped 
   CHECK(!w.grad().defined());
 }
 
+TEST_CASE("autograd.window_errors: a hook that throws at the window's end poisons the window") {
+  const Variable first = Variable::leaf(Tensor::of<float>({1}));
+  const Variable second = Variable::leaf(Tensor::of<float>({1}));
+  bool throws = true;
+  second.register_hook([&](const Tensor& gradient) {
+    if (throws) throw ValueError("stop");
+    return gradient;
+  });
+  Window window;
+  window.begin(span_of(1));
+  {
+    const MicroBatch scope(window, 0, 1);
+    backward(batch_of({3}) * second + batch_of({2}) * first);
+  }
+  CHECK_THROWS_WITH_AS(window.finish(1), "stop", ValueError);
+  throws = false;
+  CHECK(window.is_poisoned());
+  CHECK_THROWS_AS(window.finish(1), StateError);
+  window.drop();
+  CHECK(!window.is_open());
+}
+
 TEST_CASE("autograd.window_errors: a parameter belongs to one window at a time") {
   const Variable w = Variable::leaf(Tensor::of<float>({1}));
   Window first, second;
