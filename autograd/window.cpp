@@ -3,6 +3,7 @@
 #include "accrue/autograd/leaf.h"
 #include "accrue/core/generator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -22,6 +23,7 @@ void Window::begin(const WindowSpan& span, std::int64_t number) {
   span_ = span;
   number_ = number;
   seed_ = default_generator().initial_seed();
+  next_position_ = span.lanes.begin(span.first_lane);
   open_ = true;
 }
 
@@ -48,6 +50,23 @@ void Window::drop() {
   poisoned_ = false;
 }
 
+void Window::advance(std::int64_t begin, std::int64_t end) {
+  const std::int64_t limit = std::min(span_.size, span_.lanes.begin(span_.end_lane));
+  ACCRUE_CHECK(begin >= next_position_ && begin <= end && end <= limit,
+               StateError,
+               "accumulate",
+               "micro-batches must come in order of their positions, which lie in [",
+               next_position_,
+               ", ",
+               limit,
+               ") now, got [",
+               begin,
+               ", ",
+               end,
+               ")");
+  next_position_ = end;
+}
+
 MicroBatch::MicroBatch(Window& window, std::int64_t begin, std::int64_t end)
     : window_(window),
       begin_(begin),
@@ -59,6 +78,7 @@ MicroBatch::MicroBatch(Window& window, std::int64_t begin, std::int64_t end)
                "micro-batches must not nest, got a second one on this thread; pass all models to "
                "one accumulate()");
   ACCRUE_CHECK(window.is_open(), StateError, "accumulate", "the window must be open");
+  window.advance(begin, end);
   current_micro_batch = this;
 }
 

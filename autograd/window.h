@@ -44,10 +44,14 @@ class Window {
 
  private:
   friend class Leaf;
+  friend class MicroBatch;
+
+  void advance(std::int64_t begin, std::int64_t end);
 
   WindowSpan span_;
   std::int64_t number_ = 0;
   std::uint64_t seed_ = 0;
+  std::int64_t next_position_ = 0;  ///< no later micro-batch begins before it
   std::vector<Ref<Leaf>> touched_;  ///< parameters with sums in this window
   bool open_ = false;
   bool poisoned_ = false;
@@ -56,8 +60,9 @@ class Window {
 /// The micro-batch open on this thread: window positions [begin, end).
 class MicroBatch {
  public:
-  /// Opens a micro-batch of `window` on this thread while it lives; they do not nest.
-  /// Errors: StateError when one is open already or the window is not.
+  /// Opens a micro-batch of `window` on this thread while it lives; they do not nest, and follow
+  /// each other by position.
+  /// Errors: StateError when one is open already, the window is not, or the positions do not fit.
   MicroBatch(Window& window, std::int64_t begin, std::int64_t end);
   ~MicroBatch();
   MicroBatch(const MicroBatch&) = delete;

@@ -177,3 +177,22 @@ TEST_CASE("autograd.window_errors: rows must be those of the micro-batch") {
                        StateError);
 }
 
+TEST_CASE("autograd.window_errors: micro-batches come in the order of their positions") {
+  Window window;
+  window.begin({{.nominal_size = 8, .count = 4}, 7, 1, 4});  // lanes 1 to 3: positions 2 to 6
+  const auto open = [&](std::int64_t begin, std::int64_t end) {
+    const MicroBatch scope(window, begin, end);
+  };
+  open(2, 4);
+  const char* order =
+      "[accumulate] micro-batches must come in order of their positions, which lie in [4, 7) now, "
+      "got [";
+  CHECK_THROWS_WITH_AS(open(3, 5), (std::string(order) + "3, 5)").c_str(), StateError);
+  CHECK_THROWS_WITH_AS(open(5, 8), (std::string(order) + "5, 8)").c_str(), StateError);
+  CHECK_THROWS_WITH_AS(open(6, 5), (std::string(order) + "6, 5)").c_str(), StateError);
+  open(4, 4);
+  open(5, 7);
+  window.begin({{.nominal_size = 8, .count = 4}, 7, 1, 4});
+  CHECK_THROWS_AS(open(0, 3), StateError);
+  open(2, 3);
+}
