@@ -14,10 +14,10 @@
 namespace accrue::kernels {
 namespace {
 
-constexpr std::int64_t kMaxDepth = 1024;               // of a block of k: b strips stream from L2
-constexpr double kElementWork = 48;                    // products up to which the plain loop wins
-constexpr double kThreadWork = 256 * 1024;             // products that are worth waking a thread
-constexpr std::int64_t kTileRows = 6, kTileCols = 16;  // rectangles end at whole tiles
+constexpr std::int64_t kMaxDepth = 1024;                // of a block of k: b strips stream from L2
+constexpr double kElementWork = 48;                     // products up to which the plain loop wins
+constexpr double kThreadWork = 256 * 1024;              // products that are worth waking a thread
+constexpr std::int64_t kTileRows = 12, kTileCols = 16;  // rectangles end at whole tiles of any path
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -44,15 +44,15 @@ struct Grid {
   std::int64_t rows = 1, cols = 1;
 };
 
-/// The grid of at most `threads` rectangles whose largest costs least. Cycles per k: 6 for a tile
-/// of 6 x 16, half a cycle to pack an element of a or b.
+/// The grid of at most `threads` rectangles whose largest costs least. Cycles per k: 12 for 12 x 16
+/// outputs, half a cycle to pack an element of a or b.
 Grid choose_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t threads) {
   Grid best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t rows = 1; rows <= std::min(threads, row_tiles); ++rows) {
     const std::int64_t cols = std::min(threads / rows, col_tiles);
     const std::int64_t m = ceil_div(row_tiles, rows), n = ceil_div(col_tiles, cols);
-    const std::int64_t cost = 6 * m * n + 3 * m + 8 * n;
+    const std::int64_t cost = 12 * m * n + 6 * m + 8 * n;
     if (cost < least) {
       least = cost;
       best = {rows, cols};

@@ -1,11 +1,14 @@
 // One thread's share of a matrix product: the blocked loops over tiles, and the plain loop.
 //
 // Tiles follow BLIS: a block of b is packed into strips of 16 columns, a block of a into strips of
-// 6 rows, and every tile runs the block's instructions with its accumulators in registers. An
+// 6 or 12 rows, and every tile runs the block's instructions with its accumulators in registers. An
 // accumulator that lives across blocks is stored and loaded by the program itself.
 #include "accrue/kernels/cpu/gemm.h"
 #include "accrue/kernels/cpu/gemm_pack.h"
 #include "accrue/kernels/cpu/gemm_tile.h"
+
+#include <array>
+#include <utility>
 
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
@@ -49,22 +52,23 @@ Cut cut_of(const GemmBlocks& program, const Rectangle& part) {
 }
 
 using TileFunction = void (*)(const TileArgs&, std::span<const GemmStep>);
+using TileFunctions = std::array<TileFunction, kTileRows>;
 
 template <int kRows, int kVecs>
 void run_tile(const TileArgs& args, std::span<const GemmStep> steps) {
   GemmTile<kRows, kVecs>{args, {}}.run(steps);
 }
 
+template <int kVecs, int... kBefore>
+constexpr TileFunctions tiles(std::integer_sequence<int, kBefore...>) {
+  return {run_tile<kBefore + 1, kVecs>...};
+}
+
 template <int kVecs>
-constexpr TileFunction kTiles[kTileRows] = {run_tile<1, kVecs>,
-                                            run_tile<2, kVecs>,
-                                            run_tile<3, kVecs>,
-                                            run_tile<4, kVecs>,
-                                            run_tile<5, kVecs>,
-                                            run_tile<6, kVecs>};
+constexpr TileFunctions kTiles = tiles<kVecs>(std::make_integer_sequence<int, kTileRows>());
 
 TileFunction tile_function(std::int64_t rows, std::int64_t cols) {
-  return (cols > kTileVecSize ? kTiles<kTileVecs> : kTiles<1>)[rows - 1];
+  return (cols > kTileVecSize ? kTiles<kTileVecs> : kTiles<1>)[std::size_t(rows - 1)];
 }
 
 /// One block of a product: its outputs, and where its operands are packed. Null: read in place.

@@ -34,10 +34,10 @@ ACCRUE_INLINE void pack_transposed(const Strip& s, int across, int count, int st
 }
 
 /// Packs a strip: value (k, i) goes to to[k * step + i], and +0 fills up to a multiple of eight.
-/// Where `step` is smaller, k + 1 overwrites the filling; up to eight floats past the strip are
-/// touched.
+/// Where `step` is smaller, what is written later overwrites the filling: eight values of k + 1, or
+/// the eight before. Up to eight floats past the strip are touched.
 inline void pack(const Strip& s, int step, float* to) {
-  for (int across = 0; across < s.width; across += kVecSize) {
+  for (int across = (s.width - 1) / kVecSize * kVecSize; across >= 0; across -= kVecSize) {
     const int count = s.width - across < kVecSize ? s.width - across : kVecSize;
     if (s.across_stride == 1) {
       const float* from = s.data + across;

@@ -1,4 +1,5 @@
-// GemmTile: up to 6 x 16 outputs in registers, running the steps of a lane program.
+// GemmTile: up to 6 x 16 outputs in registers (AVX-512: 12 x 16), running the steps of a lane
+// program.
 #pragma once
 
 #include "accrue/kernels/cpu/gemm.h"
@@ -6,7 +7,7 @@
 
 namespace accrue::kernels::ACCRUE_ISA {
 
-inline constexpr int kTileRows = 6;
+inline constexpr int kTileRows = sizeof(TileVec) == 64 ? 12 : 6;
 inline constexpr int kTileCols = 16;
 inline constexpr int kTileVecs = kTileCols / kTileVecSize;
 inline constexpr int kTileSize = kTileRows * kTileCols;
@@ -43,8 +44,8 @@ struct TilePart {
 };
 
 /// kRows x kVecs accumulators. With AVX2 12 accumulators, 2 vectors of b and a broadcast of a fill
-/// the 16 registers, and each row of k is 20 instructions; with AVX-512 it is 7, which hides the
-/// stores and sums of short lanes.
+/// the 16 registers. With AVX-512 12 are one vector wide: enough work in flight to hide the stores
+/// and sums of short lanes.
 template <int kRows, int kVecs>
 struct GemmTile {
   const TileArgs& args;
@@ -70,21 +71,23 @@ struct GemmTile {
   }
 
   ACCRUE_INLINE void chain(std::int64_t begin, std::int64_t end) {
-    const float* a = args.a + begin * args.a_k;  // rows 0 to 2
-    const float* a3 = a + 3 * args.a_row;        // rows 3 to 5: two bases reach all six by index
+    constexpr int kBases = (kRows + 2) / 3;  // each reaches three rows by index
+    const float* a[kBases];
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) a[i] = args.a + begin * args.a_k + 3 * i * args.a_row;
     const float* b = args.b + begin * args.b_k;
     for (std::int64_t k = end - begin; k > 0; --k) {
       TileVec bk[kVecs];
 #pragma GCC unroll 2
       for (int v = 0; v < kVecs; ++v) bk[v] = load<TileVec>(b + v * kTileVecSize);
-#pragma GCC unroll 6
+#pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
-        const TileVec ak = broadcast<TileVec>(r < 3 ? a[r * args.a_row] : a3[(r - 3) * args.a_row]);
+        const TileVec ak = broadcast<TileVec>(a[r / 3][r % 3 * args.a_row]);
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) acc[r][v] = fma(ak, bk[v], acc[r][v]);
       }
-      a += args.a_k;
-      a3 += args.a_k;
+#pragma GCC unroll 4
+      for (int i = 0; i < kBases; ++i) a[i] += args.a_k;
       b += args.b_k;
     }
   }
@@ -120,7 +123,7 @@ struct GemmTile {
 
   template <class Action>
   ACCRUE_INLINE void each(const Action& action) {
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVecs; ++v) action(acc[r][v], r, v);
