@@ -7,6 +7,7 @@
 #include "accrue/autograd/ops/attention.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/compare.h"
+#include "accrue/autograd/ops/conv2d.h"
 #include "accrue/autograd/ops/dropout.h"
 #include "accrue/autograd/ops/embedding.h"
 #include "accrue/autograd/ops/extremum.h"

@@ -12,6 +12,7 @@
 #include "accrue/core/print.h"
 #include "accrue/core/sample_axis.h"
 #include "accrue/core/shape.h"
+#include "accrue/core/size2.h"
 #include "accrue/core/storage.h"
 #include "accrue/core/strided.h"
 #include "accrue/core/tensor.h"

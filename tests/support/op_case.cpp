@@ -67,6 +67,7 @@ std::vector<OpCase> op_cases() {
   for (const auto& table : {unary_cases,
                             binary_cases,
                             compare_cases,
+                            conv2d_cases,
                             extremum_cases,
                             index_cases,
                             linear_cases,

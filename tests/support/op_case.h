@@ -68,6 +68,7 @@ std::vector<OpCase> op_cases();
 std::vector<OpCase> unary_cases();
 std::vector<OpCase> binary_cases();
 std::vector<OpCase> compare_cases();
+std::vector<OpCase> conv2d_cases();
 std::vector<OpCase> extremum_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> linear_cases();
