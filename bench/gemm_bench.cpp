@@ -11,12 +11,8 @@
 
 #include <cblas.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <thread>
 
 namespace accrue::bench {
 namespace {
@@ -170,15 +166,6 @@ class Layer {
   Tensor x_, w_, dy_, y_, dx_, dw_;
 };
 
-/// A turn of ours on two threads waits first: OpenBLAS's threads spin for 0.1 s after their last
-/// product, on the core that ours need. Ours leave theirs alone at once.
-Turn rested(std::function<void()> call, int threads) {
-  return [turn = repeated(std::move(call)), threads] {
-    if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(120));
-    return turn();
-  };
-}
-
 class Comparison {
  public:
   Comparison(Report& report, int pairs) : report_(report), pairs_(pairs) {}
@@ -191,7 +178,7 @@ class Comparison {
         "{} x {} x {}, {} thread{}", size.n, size.i, size.o, threads, threads > 1 ? "s" : "");
     const auto compare = [&](const char* what, auto ours, auto peer) {
       report_.compare(fmt::format("{} {}", what, where),
-                      time_in_turns(rested(ours, threads), repeated(peer), pairs_),
+                      time_in_turns(rested(repeated(ours), threads), repeated(peer), pairs_),
                       0.8);
     };
     const auto one_lane = [&] { layer.weight_grad(1); };
@@ -243,10 +230,6 @@ int run(int argc, char** argv) {
 }  // namespace accrue::bench
 
 int main(int argc, char** argv) {
-  // OpenBLAS reads it while it is loaded; only a new process sees it gone.
-  if (std::getenv("OPENBLAS_CORETYPE")) {
-    unsetenv("OPENBLAS_CORETYPE");
-    execv("/proc/self/exe", argv);
-  }
+  accrue::bench::require_environment(argv, "OPENBLAS_CORETYPE", nullptr);
   return accrue::bench::run_program(accrue::bench::run, argc, argv);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -57,6 +58,17 @@ int run_program(int (*body)(int argc, char** argv), int argc, char** argv) {
   const int code = run_body(body, argc, argv);
   if ((std::fflush(stdout) == 0 && !std::ferror(stdout)) || code != kDone) return code;
   return report(kInputOutput, text("cannot write to stdout: ", std::strerror(errno)));
+}
+
+void require_environment(char** argv, const char* name, const char* value) {
+  const char* const present = std::getenv(name);
+  if (value ? present && std::strcmp(present, value) == 0 : !present) return;
+  if (value) {
+    setenv(name, value, 1);
+  } else {
+    unsetenv(name);
+  }
+  execv("/proc/self/exe", argv);
 }
 
 }  // namespace accrue::bench

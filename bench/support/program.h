@@ -30,4 +30,8 @@ struct ProgramEnd {
 /// library are internal. Every failure prints one line on stderr.
 int run_program(int (*body)(int argc, char** argv), int argc, char** argv);
 
+/// Starts the program again with `name` set to `value` in its environment, or without it if `value`
+/// is null, unless that is so already. For what libraries read while they are loaded.
+void require_environment(char** argv, const char* name, const char* value);
+
 }  // namespace accrue::bench

@@ -47,6 +47,14 @@ Turn repeated(std::function<void()> call, double seconds) {
   };
 }
 
+Turn rested(Turn turn, int threads) {
+  if (threads == 1) return turn;
+  return [turn = std::move(turn)] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    return turn();
+  };
+}
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -23,6 +23,10 @@ using Turn = std::function<double()>;
 /// A turn that calls `call` until `seconds` have passed.
 Turn repeated(std::function<void()> call, double seconds = 0.02);
 
+/// `turn`, of ours, after a rest where `threads` > 1: threads of OpenBLAS spin for 0.1 s after
+/// their last product, on a core that ours need. Ours leave theirs alone at once.
+Turn rested(Turn turn, int threads);
+
 /// Medians of `pairs` turns of each, ours and peer one after the other, so that a change of clock
 /// or load hits both sides. One turn of each before warms up.
 Pair time_in_turns(const Turn& ours, const Turn& peer, int pairs = 15);
