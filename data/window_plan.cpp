@@ -80,6 +80,7 @@ void check_numbers(const WindowPlanOptions& o) {
 
 void check_lanes(int lanes) {
   const auto unsigned_lanes = static_cast<unsigned>(std::clamp(lanes, 1, kMaxLanes));
+  const unsigned lower = std::bit_floor(unsigned_lanes), upper = std::bit_ceil(unsigned_lanes);
   ACCRUE_CHECK(lanes >= 1 && lanes <= kMaxLanes && std::has_single_bit(unsigned_lanes),
                ValueError,
                kName,
@@ -88,9 +89,8 @@ void check_lanes(int lanes) {
                "], got ",
                lanes,
                "; use ",
-               std::bit_floor(unsigned_lanes),
-               " or ",
-               std::bit_ceil(unsigned_lanes));
+               lower,
+               lower < upper ? text(" or ", upper) : std::string());
 }
 
 void check_dealing(const WindowPlanOptions& o) {

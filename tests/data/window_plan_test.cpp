@@ -321,8 +321,8 @@ TEST_CASE("data.window_plan: refused numbers name what would work") {
 TEST_CASE("data.window_plan: refused lanes and ranks name what would work") {
   const std::string head = "[window_plan] lanes must be a power of two in [1, 32768], got ";
   CHECK(message_of({.lanes = 6}) == head + "6; use 4 or 8");
-  CHECK(message_of({.lanes = 0}) == head + "0; use 1 or 1");
-  CHECK(message_of({.lanes = 65536}) == head + "65536; use 32768 or 32768");
+  CHECK(message_of({.lanes = 0}) == head + "0; use 1");
+  CHECK(message_of({.lanes = 65536}) == head + "65536; use 32768");
   CHECK(message_of({.world_size = 0}) == "[window_plan] world_size must lie in [1, 32768], got 0");
   CHECK(
       message_of({.lanes = 4, .world_size = 5}) ==
