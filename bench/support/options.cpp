@@ -7,11 +7,13 @@
 
 #include <charconv>
 #include <cstdio>
+#include <span>
 
 namespace accrue::bench {
 
 struct Options::Parser {
   CLI::App app;
+  std::vector<std::string> flags;
 };
 
 namespace {
@@ -43,10 +45,9 @@ Options::Options(const std::string& description) : parser_(std::make_unique<Pars
 Options::~Options() = default;
 
 void Options::flag(const std::string& name, bool& value, const std::string& help) {
-  parser_->app
-      .add_flag_callback(
-          flag_name(name), [&value] { value = true; }, help)
-      ->disable_flag_override();
+  parser_->app.add_flag_callback(
+      flag_name(name), [&value] { value = true; }, help);
+  parser_->flags.push_back(flag_name(name));
 }
 
 void Options::integer(const std::string& name,
@@ -61,7 +62,7 @@ void Options::integer(const std::string& name,
             value = to_integer(name, given, min, max);
           },
           help)
-      ->option_text(text("N [", value, "]"));
+      ->option_text(value < min ? "N" : text("N [", value, "]"));
 }
 
 void Options::choice(const std::string& name,
@@ -87,6 +88,12 @@ void Options::file(const std::string& name, std::string& value, const std::strin
 }
 
 void Options::parse(int argc, char** argv) {
+  for (const std::string argument : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
+    for (const std::string& flag : parser_->flags) {  // CLI11 takes --flag=true all the same
+      if (argument.starts_with(flag + "="))
+        refuse(flag + " takes no value, got '" + argument + "'");
+    }
+  }
   try {
     parser_->app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -23,7 +23,7 @@ class Options {
 
   /// An option without value.
   void flag(const std::string& name, bool& value, const std::string& help);
-  /// An integer in [min, max].
+  /// An integer in [min, max]. --help shows `value` as the default unless it lies below `min`.
   void integer(const std::string& name,
                std::int64_t& value,
                const std::string& help,

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 namespace accrue::bench {
@@ -42,6 +43,8 @@ int run_body(int (*body)(int, char**), int argc, char** argv) {
   } catch (const OutOfMemoryError& error) {
     return report(kOutOfMemory, error.what());
   } catch (const std::bad_alloc&) {
+    return report(kOutOfMemory, "out of memory");
+  } catch (const std::length_error&) {  // a container of more elements than addresses
     return report(kOutOfMemory, "out of memory");
   } catch (const std::system_error& error) {  // fmt::print when stdout does not take the text
     return report(std::ferror(stdout) ? kInputOutput : kInternal, error.what());

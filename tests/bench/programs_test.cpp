@@ -131,7 +131,9 @@ TEST_CASE("bench.programs: wrong arguments exit with 64, print one line and noth
   }
   check_refused("docs_causal_lm --dealing random", 64);
   check_refused("docs_causal_lm --hex --hex", 64);
-  check_refused("docs_causal_lm --hex=1", 64);
+  for (const char* const value : {"1", "true", "false", ""}) {
+    check_refused(std::string("docs_causal_lm --hex=") + value, 64);
+  }
   check_refused("docs_causal_lm --lanes 8 --lanes 8", 64);
 }
 
@@ -140,6 +142,15 @@ TEST_CASE("bench.programs: configurations that cannot work exit with 78") {
   check_refused("docs_causal_lm --global_batch_size 8 --compat", 78);
   check_refused("docs_causal_lm --lanes 4 --compat", 78);
   check_refused("docs_causal_lm --lanes 3", 78);
+}
+
+TEST_CASE("bench.programs: sizes beyond any memory exit with 71") {
+  const std::string huge = "2147483647";
+  for (const char* const compat : {"", " --compat"}) {
+    const Run result = run("docs_causal_lm --gradient_accumulation_steps " + huge +
+                           " --per_device_batch_size " + huge + compat + " 2> /dev/null");
+    CHECK(result.code == 71);
+  }
 }
 
 TEST_CASE("bench.programs: output that is lost exits with 74") {
@@ -171,6 +182,8 @@ TEST_CASE("bench.programs: --help exits with 0 and lists the options") {
                                    "--hex"}) {
     CHECK(count(help.output, option) >= 1);
   }
+  CHECK(count(help.output, "--lanes N [8]") == 1);
+  CHECK(count(help.output, "[0]") == 0);
 }
 
 TEST_CASE("bench.programs: every split equals the reference model, every fault is seen") {
