@@ -84,14 +84,24 @@ class Backward {
   Tensor fresh_;  ///< rows for an input that is no leaf are chained here and then given whole
 };
 
+/// True when an operation on `x` is recorded.
+inline bool is_recorded(const Variable& x) { return grad_enabled() && x.requires_grad(); }
+
 /// Records a result: a Variable without node when nothing wants its gradient, else with an `Op`
 /// node that `fill(op)` completes (saved tensors). `inputs` become the node's edges in order.
+/// What is made of mixed samples is mixed; in a micro-batch it is not recorded (StateError).
 template <class Op, class Fill, class... Inputs>
 Variable record(Tensor value, Fill&& fill, const Inputs&... inputs) {
-  if (!grad_enabled() || !(inputs.requires_grad() || ...)) return Variable(std::move(value));
+  const bool mixed =
+      (value.sample_axis().is_mixed() || ... || inputs.value().sample_axis().is_mixed());
+  if (!(is_recorded(inputs) || ...)) {
+    if (mixed) value = value.with_sample_axis(SampleAxis::mixed());
+    return Variable(std::move(value));
+  }
   Ref<Op> op(new Op);
   op->inputs = {edge(inputs)...};
   fill(*op);
+  if (mixed) check_not_mixed(SampleAxis::mixed(), op->name());
   return Variable(std::move(value), Ref<Node>(op.get()));
 }
 

@@ -103,6 +103,7 @@ std::int64_t rows_per_sample(const Tensor& tensor,
                              const char* what) {
   if (!MicroBatch::current()) return 1;
   const SampleAxis axis = tensor.sample_axis();
+  check_not_mixed(axis, operation);
   ACCRUE_CHECK(axis.is_major() && tensor.rank() > inner_dims,
                StateError,
                operation,
@@ -122,6 +123,14 @@ void check_keeps_samples(bool keeps_samples, const char* operation, const char* 
                what,
                " mixes samples, so its bits would depend on the micro-batch; reduce with "
                "Loss::from_rows or use invariant = false");
+}
+
+void check_not_mixed(SampleAxis axis, const char* operation) {
+  ACCRUE_CHECK(!axis.is_mixed() || !MicroBatch::current(),
+               StateError,
+               operation,
+               "an operand was reduced over samples, so the gradient's bits would depend on the "
+               "micro-batch; keep such numbers to metrics or use invariant = false");
 }
 
 }  // namespace accrue

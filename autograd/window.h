@@ -102,4 +102,7 @@ std::int64_t rows_per_sample(const Tensor& tensor,
 /// Refuses, inside a micro-batch, an operation that mixes samples (contract 13).
 void check_keeps_samples(bool keeps_samples, const char* operation, const char* what);
 
+/// Refuses, inside a micro-batch, to record `operation` on values that are mixed (contract 13).
+void check_not_mixed(SampleAxis axis, const char* operation);
+
 }  // namespace accrue

@@ -6,12 +6,17 @@
 namespace accrue {
 
 /// What a tensor from a loader knows about its samples, and what views keep of it. Sample s owns
-/// entries [s * rows, (s + 1) * rows) of dimension `dim`. Not known: dim == -1.
+/// entries [s * rows, (s + 1) * rows) of dimension `dim`. Not known: dim == -1. Mixed: the values
+/// depend on which samples shared a micro-batch, such as a sum over them; no gradient may.
 struct SampleAxis {
+  static constexpr int kMixed = -2;
+
   int dim = -1;
   std::int64_t rows = 1;  ///< entries of `dim` per sample
 
+  static constexpr SampleAxis mixed() { return {kMixed, 1}; }
   bool known() const { return dim >= 0; }
+  bool is_mixed() const { return dim == kMixed; }
   /// True when flattening the leading dimensions keeps the rows of a sample together and in order.
   bool is_major() const { return dim == 0; }
   bool operator==(const SampleAxis&) const = default;

@@ -70,6 +70,7 @@ SampleAxis shifted(SampleAxis axis, int dim, int change) {
 
 /// The axis after a reshape: kept when samples stay whole entries of the first dimension.
 SampleAxis reshaped(SampleAxis axis, const Shape& from, const Shape& to) {
+  if (axis.is_mixed()) return axis;
   if (!axis.is_major() || to.rank() == 0) return {};
   const std::int64_t samples = from[0] / axis.rows;
   if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : SampleAxis{};

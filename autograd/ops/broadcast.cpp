@@ -20,9 +20,10 @@ SampleAxis joint_axis(std::span<const Variable* const> operands,
                       const Shape& result,
                       const char* operation) {
   SampleAxis axis;
-  bool agree = true;
+  bool agree = true, mixed = false;
   for (const Variable* x : operands) {
     SampleAxis aligned = x->value().sample_axis();
+    mixed |= aligned.is_mixed();
     if (!aligned.known()) continue;
     const std::int64_t size = x->shape()[aligned.dim];
     aligned.dim += result.rank() - x->rank();
@@ -33,12 +34,14 @@ SampleAxis joint_axis(std::span<const Variable* const> operands,
     agree &= aligned == axis;
   }
   check_keeps_samples(agree, operation, "arithmetic across different sample dimensions");
+  if (mixed) return SampleAxis::mixed();
   return agree ? axis : SampleAxis{};
 }
 
 void check_stretched(const Variable& x, const Tensor& y, const char* operation) {
   if (!x.requires_grad() || !grad_enabled() || !MicroBatch::current()) return;
   const SampleAxis axis = y.sample_axis();
+  check_not_mixed(axis, operation);
   const int dim = axis.dim - (y.rank() - x.rank());
   const bool is_shared = axis.known() && (dim < 0 || x.shape()[dim] == 1);
   check_keeps_samples(x.is_leaf() ? is_shared : x.value().sample_axis().known() || !axis.known(),

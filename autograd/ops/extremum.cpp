@@ -27,7 +27,8 @@ struct ExtremumNode final : OpNode<1> {
 ValuesAndIndices extremum(const char* op, bool largest, const Variable& x, int dim, bool keep_dim) {
   const int d = normalize_dim(dim, x.rank(), op);
   SampleAxis axis = x.value().sample_axis();
-  check_keeps_samples(axis.dim != d, op, "an extremum along the sample dimension");
+  check_keeps_samples(
+      axis.dim != d || !is_recorded(x), op, "an extremum along the sample dimension");
   Shape kept = x.shape(), without;
   for (int i = 0; i < x.rank(); ++i) {
     if (i == d) {
@@ -40,7 +41,7 @@ ValuesAndIndices extremum(const char* op, bool largest, const Variable& x, int d
   Tensor indices = Tensor::empty(without, DType::int64);
   kernels::launch_cpu(kernels::Extremum{op, largest, x.value(), d, values, indices});
   const Tensor places = indices.view(kept);
-  if (axis.dim == d) axis = {};
+  if (axis.dim == d) axis = SampleAxis::mixed();
   if (axis.dim > d && !keep_dim) --axis.dim;
   if (keep_dim) {
     values = values.view(kept);

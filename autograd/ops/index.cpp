@@ -71,6 +71,7 @@ Variable index_select(const Variable& x, int dim, const Tensor& index) {
       !axis.known() || !index.sample_axis().known(), kName, "indexing samples by samples");
   if (axis.dim == d) axis = {};
   if (!axis.known() && index.sample_axis().known()) axis = {d, index.sample_axis().rows};
+  if (index.sample_axis().is_mixed()) axis = SampleAxis::mixed();
   Shape ones = x.shape(), full = x.shape();
   for (int i = 0; i < x.rank(); ++i) ones[i] = 1;
   ones[d] = full[d] = index.shape()[0];
@@ -87,7 +88,7 @@ Variable gather(const Variable& x, int dim, const Tensor& index) {
       !of_x.known() || (of_x.dim < index.rank() && x.shape()[of_x.dim] == index.shape()[of_x.dim]);
   const bool agree = !of_x.known() || !of_index.known() || of_x == of_index;
   check_keeps_samples(whole && agree, kName, "indexing across different sample dimensions");
-  const SampleAxis axis = of_x.known() ? of_x : of_index;
+  const SampleAxis axis = of_x.known() && !of_index.is_mixed() ? of_x : of_index;
   return pick(kName, x, d, index, whole && agree && of_x.dim != d ? axis : SampleAxis{});
 }
 

@@ -113,7 +113,8 @@ Variable cross_entropy_rows(const Variable& logits,
   });
   const SampleAxis axis = x.sample_axis();
   check_keeps_samples(axis.dim != 1, "cross_entropy", "a softmax along the sample dimension");
-  loss = loss.with_sample_axis(axis.dim == 0 ? axis : SampleAxis{});
+  const bool mixed = t.sample_axis().is_mixed() || dense.class_weights.sample_axis().is_mixed();
+  loss = loss.with_sample_axis(mixed ? SampleAxis::mixed() : axis.dim == 0 ? axis : SampleAxis{});
   return record<CrossEntropyNode>(
       loss,
       [&](CrossEntropyNode& node) {

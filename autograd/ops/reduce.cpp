@@ -74,16 +74,17 @@ struct NormNode final : OpNode<1> {
   }
 };
 
-/// The sample axis of a reduction over `mask`; throws in a window when samples are reduced.
+/// The sample axis of a reduction over `mask`; throws in a window when it is recorded and samples
+/// are reduced.
 SampleAxis reduced_axis(
     const Variable& x, unsigned mask, bool keep_dims, const char* op, const char* what) {
   SampleAxis axis = x.value().sample_axis();
   const bool reduces_samples = axis.known() && (mask & (1U << axis.dim));
-  check_keeps_samples(!reduces_samples, op, what);
+  check_keeps_samples(!reduces_samples || !is_recorded(x), op, what);
   for (int d = 0; d < x.value().sample_axis().dim && !keep_dims; ++d) {
     if (mask & (1U << d)) --axis.dim;
   }
-  return reduces_samples ? SampleAxis{} : axis;
+  return reduces_samples ? SampleAxis::mixed() : axis;
 }
 
 }  // namespace

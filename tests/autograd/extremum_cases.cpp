@@ -5,6 +5,7 @@
 #include "accrue/tests/support/literal_sum.h"
 
 #include <cmath>
+#include <string_view>
 
 namespace accrue::test {
 namespace {
@@ -60,7 +61,7 @@ std::vector<BadCall> extremum_errors(const char* name,
       "an extremum along the sample dimension mixes samples, so its bits would depend on "
       "the micro-batch; reduce with Loss::from_rows or use invariant = false");
   const Tensor x = Tensor::ones({2, 3});
-  return {
+  std::vector<BadCall> calls = {
       throws<IndexError>(message("dim must lie in [-2, 1], got 2"), {x}, along(2)),
       throws<IndexError>(message("dim must lie in [-2, 1], got -3"), {x}, along(-3)),
       throws<IndexError>(message("dim must lie in [-1, 0], got 1"), {Tensor::ones({})}, along(1)),
@@ -70,9 +71,12 @@ std::vector<BadCall> extremum_errors(const char* name,
       throws<DTypeError>(message("needs float32 or float64, got int64; convert with to()"),
                          {Tensor::arange(3)},
                          along(0)),
-      throws<StateError>(kUndefined, {Tensor()}, along(0)),
-      throws_in_window(mixes, {batch({2, 3})}, along(0)),
-      throws_in_window(mixes, {batch({3, 2}, 1)}, along(-1))};
+      throws<StateError>(kUndefined, {Tensor()}, along(0))};
+  if (!std::string_view(name).starts_with("arg")) {  // places are not recorded, so they may mix
+    calls.push_back(throws_in_window(mixes, {batch({2, 3})}, along(0)));
+    calls.push_back(throws_in_window(mixes, {batch({3, 2}, 1)}, along(-1)));
+  }
+  return calls;
 }
 
 OpCase extremum_row(

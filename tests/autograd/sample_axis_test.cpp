@@ -4,6 +4,7 @@
 #include "accrue/autograd/autograd.h"
 #include "accrue/tests/support/doctest.h"
 
+#include <cmath>
 #include <functional>
 #include <ostream>
 
@@ -30,7 +31,7 @@ struct Row {
   SampleAxis wanted;
 };
 
-constexpr SampleAxis kNone{};
+constexpr SampleAxis kNone{}, kMixed = SampleAxis::mixed();
 constexpr SampleAxis k0{0, 1}, k1{1, 1}, k2{2, 1};
 
 Variable make(const Shape& shape, SampleAxis axis) {
@@ -85,9 +86,9 @@ TEST_CASE("autograd.sample_axis: sums move it, and drop it where they sum it") {
                          return sum(x, {0, 1});
                        },
                        k0},
-                      {"itself", {4, 3}, k0, mean_of(0), kNone},
-                      {"itself, kept", {4, 3}, k0, mean_of(0, true), kNone},
-                      {"all", {4, 3}, k0, [](auto& x) { return sum(x); }, kNone}};
+                      {"itself", {4, 3}, k0, mean_of(0), kMixed},
+                      {"itself, kept", {4, 3}, k0, mean_of(0, true), kMixed},
+                      {"all", {4, 3}, k0, [](auto& x) { return sum(x); }, kMixed}};
   check(rows);
 }
 
@@ -187,4 +188,49 @@ TEST_CASE("autograd.sample_axis: a layer behind an operation that lost the sampl
       "(dimension 0 counts samples), got shape [2, 3, 4] with samples in dimension "
       "1; keep the batch dimension first or use invariant = false",
       StateError);
+}
+
+TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient sees them") {
+  const Variable w = Variable::leaf(Tensor::ones({2, 4}));
+  const Variable scale = Variable::leaf(Tensor::ones({2}));
+  const Tensor target = Tensor::zeros({3}, DType::int64);
+  Window window;
+  window.begin({{.nominal_size = 3, .count = 1}, 3, 0, 1});
+  const MicroBatch scope(window, 0, 3);
+  const Variable x = make({3, 4}, k0), logits = linear(x, w);
+  const auto refusal = [](const char* op) {
+    return std::string("[") + op +
+           "] an operand was reduced over samples, so the gradient's bits would depend on the "
+           "micro-batch; keep such numbers to metrics or use invariant = false";
+  };
+  const char* mixes =
+      "[sum] a sum over the sample dimension mixes samples, so its bits would depend on the "
+      "micro-batch; reduce with Loss::from_rows or use invariant = false";
+
+  const Variable hits(eq(argmax(logits, -1), target.with_sample_axis({0, 1})).to(DType::float32));
+  CHECK(mean(hits).item<float>() == 1);
+  CHECK(mean(logits.detach()).item<float>() == 4);
+  CHECK_THROWS_WITH_AS(mean(logits), mixes, StateError);
+  Variable average, reshaped_average;
+  {
+    const NoGrad no_grad;
+    average = mean(logits, {0});
+    CHECK(norm(logits).item<float>() == std::sqrt(96.0F));
+    CHECK(max(logits, 0).values.value().sample_axis() == kMixed);
+    CHECK(argmax(logits, 0).sample_axis() == kMixed);
+    CHECK(mean(relu(logits - average) * 2.0).item<float>() == 0);
+  }
+  CHECK(average.value().sample_axis() == kMixed);
+  reshaped_average = reshape(average, {1, 2}).value().clone().to(DType::float64).to(DType::float32);
+  for (const Variable& mixed : {average, reshaped_average, average * 2.0, exp(average)}) {
+    CHECK_THROWS_WITH_AS(logits - mixed, refusal("sub").c_str(), StateError);
+    CHECK_THROWS_WITH_AS(mixed * scale, refusal("mul").c_str(), StateError);
+  }
+  CHECK_THROWS_WITH_AS(linear(x - mean(x, {0}), w), refusal("linear").c_str(), StateError);
+  CHECK_THROWS_WITH_AS(
+      mse_rows(logits, (logits.detach() - average)), refusal("mse").c_str(), StateError);
+  CHECK_THROWS_WITH_AS(cross_entropy_rows(logits, target, {.class_weights = average.value()}),
+                       refusal("cross_entropy").c_str(),
+                       StateError);
+  CHECK(!Variable::leaf(average.value()).value().sample_axis().is_mixed());
 }
