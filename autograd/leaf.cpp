@@ -2,6 +2,8 @@
 
 #include "accrue/kernels/elementwise.h"
 
+#include <algorithm>
+
 namespace accrue {
 const Tensor& Leaf::grad() const {
   ACCRUE_CHECK(!window_,
@@ -56,9 +58,27 @@ LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_p
     window_ = &batch.window();
     batch.window().touched_.push_back(Ref<Leaf>(this));
   }
+  reached_.push_back(use);
   while (static_cast<int>(uses_.size()) <= use) uses_.emplace_back(batch.window().span());
   return uses_[static_cast<std::size_t>(use)].plan(
       batch.begin(), batch.end(), rows_per_sample, value_);
+}
+
+void Leaf::check_uses() {
+  if (reached_.empty()) return;
+  std::sort(reached_.begin(), reached_.end());
+  std::vector<int> passed_over;
+  for (int use = 0; use < reached_.back(); ++use) {
+    if (!std::binary_search(reached_.begin(), reached_.end(), use)) passed_over.push_back(use);
+  }
+  reached_.clear();
+  if (!passed_over_) passed_over_ = passed_over;
+  ACCRUE_CHECK(passed_over == *passed_over_,
+               StateError,
+               "backward",
+               "a parameter must have the same uses in every micro-batch of a window, got a "
+               "recorded forward pass without gradient before another use in some of them; run "
+               "extra forward passes under NoGrad");
 }
 
 void Leaf::finish(double weight) {
@@ -87,6 +107,8 @@ void Leaf::finish(double weight) {
 
 void Leaf::drop() {
   uses_.clear();
+  reached_.clear();
+  passed_over_.reset();
   window_ = nullptr;
 }
 

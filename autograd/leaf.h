@@ -5,6 +5,7 @@
 #include "accrue/autograd/window.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace accrue {
@@ -44,6 +45,9 @@ class Leaf final : public Node {
 
   /// Where a backward pass of the current micro-batch adds rows of use `use`.
   LaneTarget plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample);
+  /// After a backward pass: uses are numbered in forward order, so one that no gradient reaches
+  /// shifts the later ones. Errors: StateError when that differs between micro-batches.
+  void check_uses();
 
   // Plain backward passes: add rows or a whole gradient to the copy, then commit or forget it.
   LaneTarget plan_rows(std::int64_t rows);
@@ -63,6 +67,8 @@ class Leaf final : public Node {
   Tensor grad_;
   Tensor working_;
   std::vector<LaneAccumulator> uses_;
+  std::vector<int> reached_;  ///< uses that the current backward pass has reached
+  std::optional<std::vector<int>> passed_over_;  ///< uses not reached, before one that was
   std::vector<GradientHook> final_hooks_;
   const Window* window_ = nullptr;  ///< whose partial sums uses_ holds
   std::uint64_t micro_batch_ = 0;

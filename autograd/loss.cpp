@@ -4,6 +4,9 @@
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/views.h"
 
+#include <cmath>
+#include <limits>
+
 namespace accrue {
 
 LossWeight::LossWeight(std::int64_t count) : count_(count) {
@@ -47,6 +50,12 @@ void LossWeight::add(const LossWeight& other) {
   for (std::size_t c = 0; c < class_counts_.size(); ++c) class_counts_[c] += other.class_counts_[c];
 }
 
+double mean_of(double sum, double weight, DType dtype) {
+  const double mean =
+      dtype == DType::float64 ? sum / weight : static_cast<float>(sum) / static_cast<float>(weight);
+  return weight == 0 || std::isnan(mean) ? std::numeric_limits<double>::quiet_NaN() : mean;
+}
+
 Loss Loss::from_rows(const Variable& rows, LossWeight weight) {
   ACCRUE_CHECK(rows.rank() >= 1,
                ShapeError,
@@ -63,7 +72,7 @@ Variable Loss::sum() const { return accrue::sum(rows_); }
 double Loss::mean() const {
   const Tensor total = sum_to_shape(rows_.value(), {});
   return visit_floating(total.dtype(), "loss", [&]<class T>(T) {
-    return static_cast<double>(total.item<T>() / static_cast<T>(weight_.value()));
+    return mean_of(total.item<T>(), weight_.value(), total.dtype());
   });
 }
 

@@ -32,6 +32,9 @@ class LossWeight {
   std::vector<double> class_weights_;
 };
 
+/// sum / weight, divided in `dtype`; NaN without sign for weight 0.
+double mean_of(double sum, double weight, DType dtype);
+
 /// The loss of a micro-batch: differentiable row losses, not reduced, and the weight of their sum.
 ///
 /// Accelerator::backward reduces the rows like a gradient (lanes, tree, one division per window).

@@ -27,6 +27,10 @@ void Window::begin(const WindowSpan& span, std::int64_t number) {
   open_ = true;
 }
 
+void Window::check_uses() {
+  for (const Ref<Leaf>& leaf : touched_) leaf->check_uses();
+}
+
 void Window::finish(double weight) {
   ACCRUE_CHECK(!poisoned_,
                StateError,

@@ -26,6 +26,8 @@ class Window {
   /// Starts a window. Partial gradients of a window that was not finished are dropped.
   /// `number` tells the windows of a run apart: dropout depends on it.
   void begin(const WindowSpan& span, std::int64_t number = 0);
+  /// After each backward pass. Errors: StateError of Leaf::check_uses.
+  void check_uses();
   /// Ends the window: every parameter used in it gets its gradient, the merged root of its uses
   /// divided once by `weight`; hooks run. Errors: StateError for a poisoned window.
   void finish(double weight);

@@ -90,7 +90,9 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
 
 void Accelerator::leave(LoaderPass* pass) {
   std::erase(passes_, pass);
-  if (pass_ == pass) pass_ = nullptr;
+  if (pass_ != pass) return;
+  pass_ = nullptr;
+  partial_ = false;
 }
 
 // ---- micro-batches ----
@@ -147,14 +149,17 @@ void Accelerator::backward(const Loss& loss) {
                  "backward",
                  "a scope must be open, got none; call accumulate(model) first");
     backward_rows(loss, *pass_);
+    partial_ = !sync_gradients_;
     if (sync_gradients_) finish_window();
     return;
   }
   if (is_compat()) return backward(loss.sum() / loss.weight().value());
   loss.sum().backward();
+  partial_ = !sync_gradients_;
   took_loss_ = true;
   plain_weight_.add(loss.weight());
   plain_sum_ += loss.mean() * loss.weight().value();
+  plain_dtype_ = loss.rows().dtype();
   if (sync_gradients_) finish_window();
 }
 
@@ -165,6 +170,7 @@ void Accelerator::backward(const Variable& loss) {
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
   (loss / static_cast<double>(steps_)).backward();
+  partial_ = !sync_gradients_;
 }
 
 void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
@@ -198,6 +204,7 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
     if (rows.requires_grad()) {
       if (!one_.defined() || one_.dtype() != rows.dtype()) one_ = Tensor::ones({1}, rows.dtype());
       Engine({}).run(rows, one_.expand(rows.shape()));
+      pass.window.check_uses();
     }
     pass.loss.add(batch, rows.value(), rows_each);
   } catch (...) {
@@ -209,21 +216,22 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
 
 void Accelerator::finish_window() {
   if (std::exchange(window_finished_, true)) return;
+  partial_ = false;
   if (options_.invariant && pass_) {
     const double weight = pass_->weight.value();
-    record_window(pass_->loss.finish(), weight);
+    record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
   } else if (std::exchange(took_loss_, false)) {
     const double weight = std::exchange(plain_weight_, {}).value();
-    record_window(std::exchange(plain_sum_, 0.0), weight);
+    record_window(std::exchange(plain_sum_, 0.0), weight, plain_dtype_);
     if (!skipped_) divide_gradients(weight);
   }
 }
 
-void Accelerator::record_window(double sum, double weight) {
+void Accelerator::record_window(double sum, double weight, DType dtype) {
   skipped_ = weight == 0;
   num_skipped_ += skipped_;
-  window_loss_ = static_cast<float>(sum) / static_cast<float>(weight);
+  window_loss_ = mean_of(sum, weight, dtype);
 }
 
 void Accelerator::divide_gradients(double weight) {
@@ -244,12 +252,15 @@ bool Accelerator::should_step() {
   return !skipped_;
 }
 
+bool Accelerator::may_zero_grad() const { return is_compat() ? sync_gradients_ : !partial_; }
+
 void Accelerator::recover() {
   if (!pass_ || !pass_->window.is_poisoned()) return;
   pass_->window.begin(pass_->window.span(), pass_->window.number());
   pass_->weight = LossWeight();
   pass_->loss.drop();
   window_finished_ = false;
+  partial_ = false;
 }
 
 // ---- at window ends ----
@@ -270,7 +281,7 @@ void PreparedOptimizer::step() {
 
 void PreparedOptimizer::zero_grad() {
   accelerator_->recover();
-  if (accelerator_->sync_gradients_) optimizer_->zero_grad();
+  if (accelerator_->may_zero_grad()) optimizer_->zero_grad();
 }
 
 bool PreparedOptimizer::step_was_skipped() const {

@@ -113,10 +113,12 @@ class Accelerator {
   void finish_window();
   /// What optimizer.step() asks: a window ended, with a weight.
   bool should_step();
+  /// False while gradients are sums of a part of a window.
+  bool may_zero_grad() const;
   /// Drops what a failed backward pass left.
   void recover();
   void backward_rows(const Loss& loss, LoaderPass& pass);
-  void record_window(double sum, double weight);
+  void record_window(double sum, double weight, DType dtype);
   void divide_gradients(double weight);
 
   AcceleratorOptions options_;
@@ -130,6 +132,7 @@ class Accelerator {
   std::int64_t counter_ = 0;    ///< upstream's step counter
   bool in_scope_ = false;
   bool sync_gradients_ = true;
+  bool partial_ = false;  ///< the last backward pass did not end its window
   bool window_finished_ = true;
   bool skipped_ = false;
   std::int64_t num_skipped_ = 0;
@@ -138,6 +141,7 @@ class Accelerator {
   bool took_loss_ = false;
   LossWeight plain_weight_;
   double plain_sum_ = 0;
+  DType plain_dtype_ = DType::float32;
 };
 
 }  // namespace accrue::train

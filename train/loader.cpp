@@ -5,6 +5,20 @@
 #include <span>
 
 namespace accrue::train {
+namespace {
+
+/// Called when a pass leaves the last micro-batch of a window.
+void check_window_ended(const LoaderPass& pass) {
+  ACCRUE_CHECK(!pass.window.is_open() || pass.weight.value() == 0,
+               StateError,
+               "loader",
+               "the last micro-batch of a window must end it, got window ",
+               pass.step.window,
+               " left open, whose gradients would be lost; enter accumulate() for every batch and "
+               "call step() in it, also where backward() is left out");
+}
+
+}  // namespace
 
 data::WindowPlan Loader::plan() const { return accelerator_->plan_for(*loader_); }
 
@@ -37,6 +51,7 @@ Loader::Iterator& Loader::Iterator::operator++() {
 
 void Loader::Iterator::advance() {
   LoaderPass& pass = *pass_;
+  if (pass.index >= 0 && pass.step.ends_window) check_window_ended(pass);
   if (pass.index + 1 >= pass.plan.steps_in_epoch(0)) {
     if (!at_end()) {
       ++pass.index;

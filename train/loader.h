@@ -33,7 +33,8 @@ struct LoaderPass {
 
 /// A prepared loader. `for (auto& batch : loader)` walks one epoch in micro-batches of at most the
 /// loader's batch size, cut at window ends. A pass that is left early (break, exception) drops its
-/// open window and starts the same epoch again next time.
+/// open window and starts the same epoch again next time. A pass that goes on past a window whose
+/// sums nobody finished throws: nothing is lost in silence.
 /// Lifetime: borrows the accelerator and the loader.
 class Loader {
  public:
@@ -65,6 +66,7 @@ class Loader::Iterator {
 
   const data::Batch& operator*() const { return pass_->batch; }
   const data::Batch* operator->() const { return &pass_->batch; }
+  /// Errors: StateError when the window that ends here was not finished.
   Iterator& operator++();
   friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end(); }
 

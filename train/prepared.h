@@ -20,7 +20,8 @@ class AccumulateScope {
   Accelerator* accelerator_;
 };
 
-/// An optimizer whose step() and zero_grad() act at window ends only.
+/// An optimizer whose step() acts at window ends only and whose zero_grad() never drops a part of a
+/// window, so it may stand before backward() or after step().
 class PreparedOptimizer {
  public:
   PreparedOptimizer(Accelerator& accelerator, optim::Optimizer& optimizer)
@@ -28,7 +29,7 @@ class PreparedOptimizer {
 
   /// Steps if the window ended and had a weight. Errors: of the optimizer.
   void step();
-  /// Drops gradients if the window ended, and always what a failed backward pass left.
+  /// Drops the gradients of a window that ended, and always what a failed backward pass left.
   void zero_grad();
   bool step_was_skipped() const;
   optim::Optimizer& optimizer() const { return *optimizer_; }
