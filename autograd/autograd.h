@@ -16,6 +16,7 @@
 #include "accrue/autograd/ops/linear.h"
 #include "accrue/autograd/ops/losses.h"
 #include "accrue/autograd/ops/matmul.h"
+#include "accrue/autograd/ops/pool2d.h"
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/softmax.h"
 #include "accrue/autograd/ops/unary.h"

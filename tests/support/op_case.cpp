@@ -76,6 +76,7 @@ std::vector<OpCase> op_cases() {
                             layer_norm_cases,
                             matmul_cases,
                             attention_cases,
+                            pool2d_cases,
                             reduce_cases,
                             loss_cases,
                             view_cases,

@@ -77,6 +77,7 @@ std::vector<OpCase> embedding_cases();
 std::vector<OpCase> layer_norm_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> pool2d_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> view_cases();

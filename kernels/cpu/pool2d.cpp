@@ -1,0 +1,75 @@
+// The launchers of pool2d.h: threads split the planes.
+#include "accrue/kernels/pool2d.h"
+
+#include "accrue/kernels/cpu/dispatch.h"
+#include "accrue/kernels/cpu/parallel.h"
+#include "accrue/kernels/cpu/pool2d.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace accrue::kernels {
+namespace {
+
+template <class Args>
+void run(const PoolShape& shape, const Args& args) {
+  constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
+  const std::int64_t work = std::max<std::int64_t>(shape.sliding.inputs(), 1);
+  parallel_for(shape.planes, kThreadWork / work + 1, [&](std::int64_t begin, std::int64_t end) {
+    ACCRUE_DISPATCH(pool_planes, args, begin, end);
+  });
+}
+
+/// Elements of a window along one axis: in the image, or in the padded image.
+std::int64_t extent(const SlidingAxis& axis, std::int64_t output, bool with_padding) {
+  const std::int64_t first = output * axis.stride - axis.padding;
+  const std::int64_t end = std::min(first + axis.size, axis.in + axis.padding);
+  if (with_padding) return end - first;
+  return std::min(end, axis.in) - std::max<std::int64_t>(first, 0);
+}
+
+/// The divisor of each window of a plane.
+template <class T>
+std::vector<T> divisors(const Sliding& sliding, const PoolDivisor& divisor) {
+  std::vector<T> result;
+  for (std::int64_t i = 0; i < sliding.h.out; ++i) {
+    const std::int64_t height = extent(sliding.h, i, divisor.count_padding);
+    for (std::int64_t j = 0; j < sliding.w.out; ++j) {
+      const std::int64_t elements = height * extent(sliding.w, j, divisor.count_padding);
+      result.push_back(static_cast<T>(divisor.fixed != 0 ? divisor.fixed : elements));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+template <class T>
+void launch_cpu(const MaxPool2d<T>& args) {
+  run(args.shape, args);
+}
+template <class T>
+void launch_cpu(const MaxPool2dGrad<T>& args) {
+  run(args.shape, args);
+}
+template <class T>
+void launch_cpu(const AvgPool2d<T>& args) {
+  const std::vector<T> by = divisors<T>(args.shape.sliding, args.divisor);
+  run(args.shape, AveragePool<T>{args, by.data()});
+}
+template <class T>
+void launch_cpu(const AvgPool2dGrad<T>& args) {
+  const std::vector<T> by = divisors<T>(args.shape.sliding, args.divisor);
+  run(args.shape, AveragePoolGrad<T>{args, by.data()});
+}
+
+template void launch_cpu(const MaxPool2d<float>&);
+template void launch_cpu(const MaxPool2d<double>&);
+template void launch_cpu(const MaxPool2dGrad<float>&);
+template void launch_cpu(const MaxPool2dGrad<double>&);
+template void launch_cpu(const AvgPool2d<float>&);
+template void launch_cpu(const AvgPool2d<double>&);
+template void launch_cpu(const AvgPool2dGrad<float>&);
+template void launch_cpu(const AvgPool2dGrad<double>&);
+
+}  // namespace accrue::kernels

@@ -1,0 +1,75 @@
+// Pooling of images: arguments, formulas, order of sums. Images are dense planes [H, W].
+#pragma once
+
+#include "accrue/kernels/sliding.h"
+
+#include <cstdint>
+
+namespace accrue::kernels {
+
+/// The planes of a tensor, and the windows on them.
+struct PoolShape {
+  std::int64_t planes = 0;
+  Sliding sliding;  ///< inputs() below 2^31
+};
+
+/// y = the largest element of each window; padding counts as absent.
+///
+/// places: where it lies in its plane. The first of equal elements is taken, and the last NaN if
+/// there is one (as in torch). A window without elements gives -inf and -1.
+template <class T>
+struct MaxPool2d {
+  PoolShape shape;
+  const T* x;
+  T* y;
+  std::int32_t* places;
+};
+
+/// dx[places[i]] += dy[i] from +0, i ascending.
+template <class T>
+struct MaxPool2dGrad {
+  PoolShape shape;
+  const T* dy;
+  const std::int32_t* places;
+  T* dx;
+};
+
+/// What an average divides by.
+struct PoolDivisor {
+  bool count_padding = true;  ///< elements of the window in the padded image, else in the image
+  std::int64_t fixed = 0;     ///< unless 0, for all windows
+};
+
+/// y = (sum of each window's elements) / divisor.
+///
+/// Order:   sums ascend over (tap h, tap w) from +0; padding is not added.
+template <class T>
+struct AvgPool2d {
+  PoolShape shape;
+  PoolDivisor divisor;
+  const T* x;
+  T* y;
+};
+
+/// Each window hands dy / divisor to its elements.
+///
+/// Order:   an element adds from +0, for output lines ascending and in a line for taps w ascending.
+template <class T>
+struct AvgPool2dGrad {
+  PoolShape shape;
+  PoolDivisor divisor;
+  const T* dy;
+  T* dx;
+};
+
+// T is float or double.
+template <class T>
+void launch_cpu(const MaxPool2d<T>& args);
+template <class T>
+void launch_cpu(const MaxPool2dGrad<T>& args);
+template <class T>
+void launch_cpu(const AvgPool2d<T>& args);
+template <class T>
+void launch_cpu(const AvgPool2dGrad<T>& args);
+
+}  // namespace accrue::kernels
