@@ -1,34 +1,15 @@
 // The programs as a user runs them: documented output, bits, exit codes.
-#include "accrue/tests/support/doctest.h"
+#include "accrue/tests/bench/run.h"
 
-#include <sys/wait.h>
-
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 namespace {
 
-struct Run {
-  int code;
-  std::string output;
-};
-
-/// Runs a shell command in the folder of the programs.
-Run run(const std::string& command) {
-  std::FILE* pipe = popen(("cd " ACCRUE_PROGRAMS " && ./" + command).c_str(), "r");
-  REQUIRE(pipe);
-  Run result{};
-  char buffer[4096];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) {
-    result.output.append(buffer, count);
-  }
-  const int status = pclose(pipe);
-  REQUIRE(WIFEXITED(status));
-  result.code = WEXITSTATUS(status);
-  return result;
-}
+using accrue::test::count;
+using accrue::test::run;
+using accrue::test::Run;
 
 std::string golden(const std::string& name) {
   std::ifstream file(ACCRUE_GOLDEN "/docs/" + name);
@@ -36,14 +17,6 @@ std::string golden(const std::string& name) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-int count(const std::string& text, const std::string& part) {
-  int number = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++number;
-  }
-  return number;
 }
 
 /// The program refuses its arguments: `code`, nothing on stdout, one line on stderr.
