@@ -73,6 +73,7 @@ class Pool {
  public:
   void run(std::int64_t count, std::int64_t grain, const RangeBody& body) {
     std::unique_lock busy(busy_, std::defer_lock);
+    const DefaultFloats floats;
     if (in_parallel || !busy.try_lock()) return body(0, count);
     start(thread_count().load(std::memory_order_relaxed) - 1);
     const std::int64_t most = std::max<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1);
@@ -106,6 +107,7 @@ class Pool {
   }
 
   void serve() {
+    const DefaultFloats floats;
     while (!stopping_) {
       await(mutex_, has_work_, [this] {
         return stopping_ || unclaimed_.load(std::memory_order_relaxed) > 0;

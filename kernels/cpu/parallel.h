@@ -1,6 +1,8 @@
 // parallel_for: splits an index range over the library's own threads, always in the same way.
 #pragma once
 
+#include "accrue/kernels/cpu/float_mode.h"
+
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -43,11 +45,13 @@ void run_parallel(std::int64_t count, std::int64_t grain, RangeBody body);
 ///
 /// Runs inline when one range is enough, inside another parallel_for, and while another thread's
 /// parallel_for holds the threads, so it never waits for a lock. The first exception of a body is
-/// rethrown here after all ranges ended. A forked child must not call it.
+/// rethrown here after all ranges ended. Bodies run in the mode of DefaultFloats on every thread. A
+/// forked child must not call it.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;
   if (count <= grain || num_threads() == 1) {
+    const DefaultFloats floats;
     body(std::int64_t{0}, count);
   } else {
     run_parallel(count, grain, RangeBody(body));

@@ -3,6 +3,7 @@
 
 #include "accrue/core/error.h"
 #include "accrue/kernels/cpu/isa.h"
+#include "accrue/kernels/elementwise.h"
 #include "accrue/tests/kernels/lane_reference.h"
 #include "accrue/tests/support/doctest.h"
 
@@ -48,6 +49,31 @@ TEST_CASE("kernels.parallel: every index is visited once, for any count, grain a
   MESSAGE(cases, " ranges");
 }
 
+TEST_CASE(
+    "kernels.parallel: a thread that flushes subnormals changes no bits, and keeps its mode") {
+  const KeepSettings keep;
+  constexpr unsigned kFlush = 0x8040, kUpwards = 0x4000;
+  const std::vector<float> x(100'000, 0x1.8p-130F);
+  const Tensor source = Tensor::from(x, {std::ssize(x)});
+  // 0x1.8p-149 is a tie between one and two of the smallest subnormals.
+  const std::vector<float> wanted(x.size(), 0x1p-148F);
+  for (const unsigned mode : {kFlush, kUpwards, kFlush | kUpwards}) {
+    for (const int threads : {1, 3}) {
+      set_num_threads(1);
+      set_num_threads(threads);  // the helpers start in the thread below
+      Tensor y = Tensor::empty(source.shape());
+      unsigned before = 0, after = 1;
+      std::thread([&] {
+        set_float_mode(kDefaultFloatMode | mode);
+        before = float_mode();
+        launch_cpu(ScalarForward{BinaryOp::mul, source, 0x1p-19, y});
+        after = float_mode();
+      }).join();
+      CHECK(y.to_vector<float>() == wanted);
+      CHECK(after == before);
+    }
+  }
+}
 TEST_CASE("kernels.parallel: the work is split over threads, and never below the grain") {
   const KeepSettings keep;
   set_num_threads(3);
