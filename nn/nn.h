@@ -3,6 +3,7 @@
 
 #include "accrue/nn/activation.h"
 #include "accrue/nn/attention.h"
+#include "accrue/nn/conv2d.h"
 #include "accrue/nn/dropout.h"
 #include "accrue/nn/embedding.h"
 #include "accrue/nn/flatten.h"
@@ -12,5 +13,6 @@
 #include "accrue/nn/loss.h"
 #include "accrue/nn/module.h"
 #include "accrue/nn/norm.h"
+#include "accrue/nn/pool2d.h"
 #include "accrue/nn/sequential.h"
 #include "accrue/nn/transformer.h"
