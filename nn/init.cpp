@@ -2,6 +2,7 @@
 
 #include "accrue/core/error.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -92,6 +93,57 @@ void kaiming_uniform(Tensor& tensor, const KaimingOptions& options, Generator& g
 void kaiming_normal(Tensor& tensor, const KaimingOptions& options, Generator& generator) {
   const double std = kaiming_deviation(tensor, options);
   if (tensor.numel() > 0) normal(tensor, 0, std, generator);
+}
+
+namespace {
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Makes each vector orthogonal to those before it and gives it length 1. The second round removes
+/// what rounding left in the first.
+void orthonormalize(std::vector<std::vector<double>>& vectors) {
+  for (std::size_t j = 0; j < vectors.size(); ++j) {
+    std::vector<double>& v = vectors[j];
+    for (int round = 0; round < 2; ++round) {
+      for (std::size_t i = 0; i < j; ++i) {
+        const double along = dot(vectors[i], v);
+        for (std::size_t k = 0; k < v.size(); ++k) v[k] -= along * vectors[i][k];
+      }
+      const double length = std::sqrt(dot(v, v));
+      for (double& x : v) x /= length;
+    }
+  }
+}
+
+}  // namespace
+
+void orthogonal(Tensor& tensor, double gain, Generator& generator) {
+  fans_of(tensor.shape());  // refuses vectors
+  if (tensor.numel() == 0) return;
+  const auto rows = static_cast<std::size_t>(tensor.size(0));
+  const std::size_t cols = static_cast<std::size_t>(tensor.numel()) / rows;
+  visit_floating(tensor.dtype(), "orthogonal", [&]<class T>(T) {
+    std::vector<T> values(rows * cols);
+    generator.normal(std::span<T>(values), 0, 1);
+    const bool by_rows = rows < cols;
+    const std::size_t count = std::min(rows, cols), size = std::max(rows, cols);
+    const auto at = [&](std::size_t vector, std::size_t i) -> T& {
+      return by_rows ? values[vector * cols + i] : values[i * cols + vector];
+    };
+    std::vector<std::vector<double>> vectors(count, std::vector<double>(size));
+    for (std::size_t v = 0; v < count; ++v) {
+      for (std::size_t i = 0; i < size; ++i) vectors[v][i] = static_cast<double>(at(v, i));
+    }
+    orthonormalize(vectors);
+    for (std::size_t v = 0; v < count; ++v) {
+      for (std::size_t i = 0; i < size; ++i) at(v, i) = static_cast<T>(gain * vectors[v][i]);
+    }
+    tensor.copy_from(Tensor::from(values, tensor.shape()));
+  });
 }
 
 }  // namespace accrue::nn::init

@@ -42,7 +42,7 @@ double gain_of(Nonlinearity nonlinearity, double slope = 0.01);
 enum class FanMode : std::uint8_t { in, out };
 
 /// Uniform within gain * sqrt(6 / (fan in + fan out)).
-/// Errors of these four also: ShapeError below two dimensions.
+/// Errors of these and what follows also: ShapeError below two dimensions.
 void xavier_uniform(Tensor& tensor, double gain = 1, Generator& generator = default_generator());
 /// Normal with deviation gain * sqrt(2 / (fan in + fan out)).
 void xavier_normal(Tensor& tensor, double gain = 1, Generator& generator = default_generator());
@@ -61,5 +61,11 @@ void kaiming_uniform(Tensor& tensor,
 void kaiming_normal(Tensor& tensor,
                     const KaimingOptions& options = {},
                     Generator& generator = default_generator());
+
+/// An orthogonal matrix times `gain`: of the weight as [out, rest], the rows or the columns,
+/// whichever are fewer, are orthogonal and have length `gain`. The normal numbers drawn are
+/// torch's; their QR decomposition, with a positive diagonal of R, is computed in double by
+/// Gram-Schmidt, twice over, so the result is within rounding of torch's.
+void orthogonal(Tensor& tensor, double gain = 1, Generator& generator = default_generator());
 
 }  // namespace accrue::nn::init

@@ -105,5 +105,36 @@ TEST_CASE("nn.init: normal draws in row-major order with mean and deviation") {
   CHECK_THROWS_AS(normal(tensor, 0, -1), ValueError);
 }
 
+TEST_CASE("nn.init: orthogonal is within rounding of torch's and orthogonal in double") {
+  // torch 1.13.1, seed 0
+  const auto check = [](const Shape& shape, double gain, const std::vector<float>& expected) {
+    CAPTURE(shape);
+    Generator generator(0);
+    Tensor weight = Tensor::empty(shape);
+    orthogonal(weight, gain, generator);
+    const std::vector<float> w = weight.to_vector<float>();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK(std::abs(w[i] - expected[i]) <= 2e-6 * gain);
+  };
+  check({3, 5}, 1.5, {0.783346117f, -0.149160907f, -1.10756028f, 0.288954914f, -0.551303387f});
+  check({5, 3}, 1.5, {1.19253016f, 0.25546509f, -0.417818516f, 0.439891696f, -0.753313601f});
+  check({2, 3, 2, 2}, 1, {-0.339166522f, -0.347155988f, -0.0754884258f, -0.130708814f});
+
+  Tensor wide = Tensor::empty({20, 50}, DType::float64);
+  Generator generator(1);
+  orthogonal(wide, 2, generator);
+  const std::vector<double> w = wide.to_vector<double>();
+  for (std::size_t i = 0; i < 20; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (std::size_t k = 0; k < 50; ++k) sum += w[i * 50 + k] * w[j * 50 + k];
+      CHECK(std::abs(sum - (i == j ? 4.0 : 0.0)) < 1e-14);
+    }
+  }
+  Tensor vector = Tensor::ones({3}), nothing = Tensor::empty({0, 3});
+  CHECK_THROWS_AS(orthogonal(vector), ShapeError);
+  orthogonal(nothing, 1, generator);
+}
+
 }  // namespace
 }  // namespace accrue::nn::init
