@@ -1,6 +1,6 @@
 // Training steps against libtorch, memory under accumulation, start and size of a program.
 #include "accrue/accrue.h"
-#include "accrue/bench/step_peer.h"
+#include "accrue/bench/step_cases.h"
 #include "accrue/bench/support/options.h"
 #include "accrue/bench/support/program.h"
 #include "accrue/bench/support/report.h"
@@ -25,116 +25,23 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// ---- steps ----
+// ---- memory ----
 
-/// Steps on one batch, a window each, with the default lanes. The clock runs from accumulate() to
-/// the end of its scope: the peer loads no data either.
-class Steps {
- public:
-  using LossOf = Loss (*)(const Variable& outputs, const Tensor& labels);
-
-  Steps(std::unique_ptr<nn::Layer> net,
-        const Tensor& inputs,
-        const Tensor& labels,
-        double lr,
-        LossOf loss_of)
-      : net_(std::move(net)),
-        loss_of_(loss_of),
-        sgd_(net_->parameters(), {.lr = lr}),
-        batches_(data::TensorDataset({inputs, labels}), {.batch_size = inputs.size(0)}) {}
-
-  /// Seconds per step, measured for at least 20 ms.
-  double turn() {
-    auto [model, optimizer, loader] = accelerator_.prepare(*net_, sgd_, batches_);
-    double seconds = 0;
-    int steps = 0;
-    for (; seconds < 0.02; ++steps) {
-      for (const auto& batch : loader) {
-        const Clock::time_point start = Clock::now();
-        {
-          auto scope = accelerator_.accumulate(model);
-          accelerator_.backward(loss_of_(model(batch.inputs), batch.labels));
-          optimizer.step();
-          optimizer.zero_grad();
-        }
-        seconds += seconds_since(start);
-      }
-    }
-    return seconds / steps;
-  }
-
- private:
-  train::Accelerator accelerator_;
-  std::unique_ptr<nn::Layer> net_;
-  LossOf loss_of_;
-  optim::SGD sgd_;
-  data::DataLoader batches_;
-};
-
-Loss cross_entropy(const Variable& logits, const Tensor& labels) {
-  return nn::cross_entropy(logits, labels);
-}
-
-Turn our_line_step() {
-  const Tensor x = Tensor::of<float>({{1}, {2}}), y = Tensor::of<float>({{2}, {4}});
-  const auto squared_error = [](const Variable& outputs, const Tensor& labels) {
-    return nn::mse(outputs, labels);
-  };
-  auto steps =
-      std::make_shared<Steps>(std::make_unique<nn::Linear>(1, 1, false), x, y, 0.02, squared_error);
-  return [steps] { return steps->turn(); };
-}
-
-Turn our_token_step() {
-  constexpr std::int64_t kSequences = 8;
-  Tensor tokens = Tensor::zeros({kSequences, kSequences, 1});
-  Tensor labels = Tensor::full({kSequences, kSequences}, -100, DType::int64);
-  for (std::int64_t i = 0; i < kSequences; ++i) {
-    for (std::int64_t t = 0; t <= i; ++t) {
-      tokens[i][t].fill(static_cast<double>(t + 1));
-      labels[i][t].fill(static_cast<double>((t + 1) % 2));
-    }
-  }
-  auto steps = std::make_shared<Steps>(
-      std::make_unique<nn::Linear>(1, 2, false), tokens, labels, 0.08, cross_entropy);
-  return [steps] { return steps->turn(); };
-}
-
-std::unique_ptr<nn::Layer> mlp(std::int64_t inputs, std::int64_t hidden, std::int64_t classes) {
+/// 784 - 256 - 10 with ReLU.
+std::unique_ptr<nn::Layer> mlp() {
   auto net = std::make_unique<nn::Sequential>();
-  net->add<nn::Linear>(inputs, hidden);
+  net->add<nn::Linear>(784, 256);
   net->add<nn::ReLU>();
-  net->add<nn::Linear>(hidden, classes);
+  net->add<nn::Linear>(256, 10);
   return net;
 }
-
-/// Random images and classes.
-std::vector<Tensor> images(std::int64_t count, std::int64_t inputs, std::int64_t classes) {
-  Generator generator(1);
-  Tensor pixels = Tensor::empty({count, inputs}), labels = Tensor::empty({count}, DType::int64);
-  generator.uniform({pixels.mutable_data<float>(), static_cast<std::size_t>(count * inputs)});
-  generator.randint(
-      {labels.mutable_data<std::int64_t>(), static_cast<std::size_t>(count)}, 0, classes);
-  return {pixels, labels};
-}
-
-void compare_mlp(Report& report, std::int64_t hidden, std::int64_t batch, double least, int pairs) {
-  const std::vector<Tensor> data = images(batch, 784, 10);
-  Steps steps(mlp(784, hidden, 10), data[0], data[1], 0.01, cross_entropy);
-  report.compare(fmt::format("step MLP 784-{}-10, batch {}", hidden, batch),
-                 time_in_turns(rested([&] { return steps.turn(); }, kernels::num_threads()),
-                               repeated(peer_mlp_step(784, hidden, 10, batch)),
-                               pairs),
-                 least);
-}
-
-// ---- memory ----
 
 /// Largest number of bytes that tensors hold during windows of `steps` micro-batches of 4 images.
 std::int64_t peak_bytes(std::int64_t steps, int lanes) {
   constexpr std::int64_t kBatch = 4;
-  const std::vector<Tensor> data = images(kBatch * 64, 784, 10);
-  const std::unique_ptr<nn::Layer> net = mlp(784, 256, 10);
+  const std::vector<Tensor> data = {Tensor::full({kBatch * 64, 784}, 0.5),
+                                    Tensor::zeros({kBatch * 64}, DType::int64)};
+  const std::unique_ptr<nn::Layer> net = mlp();
   optim::SGD sgd(net->parameters(), {.lr = 0.01});
   data::DataLoader batches(data::TensorDataset(data), {.batch_size = kBatch});
   train::Accelerator accelerator({.gradient_accumulation_steps = steps, .lanes = lanes});
@@ -152,7 +59,7 @@ std::int64_t peak_bytes(std::int64_t steps, int lanes) {
 /// Contract 6: log2(L) + 1 gradients at most, of which A = 1 has one already, whatever A is. A
 /// micro-batch of 4 needs less than a tenth of a gradient besides.
 void check_memory(Report& report) {
-  const double gradient = 4.0 * static_cast<double>(mlp(784, 256, 10)->num_parameters());
+  const double gradient = 4.0 * static_cast<double>(mlp()->num_parameters());
   const double images_bytes = 4.0 * 4 * 64 * 784;
   for (const int lanes : {1, 8}) {
     const auto peak = [&](std::int64_t steps) {
@@ -217,13 +124,17 @@ int run(int argc, char** argv) {
   report.machine("kernels", name_of(kernels::current_isa()));
 
   const int turns = static_cast<int>(pairs);
-  report.compare("step of the documented line, batch 2",
-                 time_in_turns(our_line_step(), repeated(peer_line_step()), turns),
-                 10);
-  report.compare("step of the documented tokens, 8 sequences",
-                 time_in_turns(our_token_step(), repeated(peer_token_step()), turns));
-  compare_mlp(report, 256, 64, 1.2, turns);
-  compare_mlp(report, 512, 256, 1.0, turns);
+  const auto compare = [&](const char* name, double least, const Turn& ours, const auto& peer) {
+    report.compare(name, time_in_turns(ours, repeated(peer), turns), least);
+  };
+  compare("step of the documented line, batch 2", 10, our_line_step(), peer_line_step());
+  compare("step of the documented tokens, 8 sequences", 0, our_token_step(), peer_token_step());
+  const MlpStep small{256, 64}, large{512, 256}, adamw{256, 64, true};
+  compare("step MLP 784-256-10, batch 64", 1.2, our_mlp_step(small), peer_mlp_step(small));
+  compare("step MLP 784-512-10, batch 256", 1, our_mlp_step(large), peer_mlp_step(large));
+  compare("step MLP 784-256-10, batch 64, AdamW", 1, our_mlp_step(adamw), peer_mlp_step(adamw));
+  compare("step conv net 28 x 28, batch 64", 1, our_conv_step(64), peer_conv_step(64));
+  compare("step GPT 4 x 128, 8 x 64 tokens, AdamW", 1, our_gpt_step({}), peer_gpt_step({}));
   check_memory(report);
   check_program(report, turns);
   report.write(json);

@@ -1,6 +1,6 @@
 #include "accrue/bench/support/invariance_cases.h"
 
-#include "accrue/accrue.h"
+#include "accrue/bench/support/train_windows.h"
 
 namespace accrue::bench {
 namespace {
@@ -96,12 +96,6 @@ void add_layers(nn::Sequential& net, const reference::Model& model) {
   }
 }
 
-std::vector<Row> rows_of(const std::vector<Variable>& parameters, Tensor (*what)(const Variable&)) {
-  std::vector<Row> rows;
-  for (const Variable& parameter : parameters) rows.push_back(what(parameter).to_vector<float>());
-  return rows;
-}
-
 }  // namespace
 
 std::vector<InvarianceCase> invariance_cases(std::int64_t num_samples) {
@@ -127,39 +121,16 @@ std::vector<reference::Step> train_by_library(const InvarianceCase& start,
                                               const reference::Training& training) {
   nn::Sequential net;
   add_layers(net, start.model);
-  const std::vector<Variable> parameters = net.parameters();
-  optim::SGD sgd(parameters, {.lr = training.lr, .momentum = training.momentum});
+  optim::SGD sgd(net.parameters(), {.lr = training.lr, .momentum = training.momentum});
   data::DataLoader batches(
       SampleList(start.samples),
       {.batch_size = training.micro_batch_size,
        .collate = data::PadCollate{.padding_values = {7, reference::kIgnored}}});
-  train::Accelerator accelerator(
-      {.gradient_accumulation_steps = training.global_batch_size / training.micro_batch_size,
-       .lanes = training.lanes});
-  auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
-
-  std::vector<reference::Step> steps;
-  for (int epoch = 0; epoch < training.epochs; ++epoch) {
-    for (const auto& batch : loader) {
-      auto scope = accelerator.accumulate(model);
-      const Variable outputs = model(batch.inputs);
-      accelerator.backward(start.model.loss == reference::LossKind::mse
-                               ? nn::mse(outputs, batch.labels)
-                               : nn::cross_entropy(outputs, batch.labels));
-      if (accelerator.sync_gradients()) {
-        steps.push_back(
-            {.loss = static_cast<float>(accelerator.window_loss()),
-             .gradients = rows_of(parameters, [](const Variable& p) { return p.grad(); })});
-      }
-      accelerator.clip_grad_norm(parameters, training.max_norm);
-      optimizer.step();
-      if (accelerator.sync_gradients()) {
-        steps.back().weights = rows_of(parameters, [](const Variable& p) { return p.value(); });
-      }
-      optimizer.zero_grad();
-    }
-  }
-  return steps;
+  return train_windows(net,
+                       sgd,
+                       batches,
+                       start.model.loss == reference::LossKind::mse ? mse : cross_entropy,
+                       training);
 }
 
 }  // namespace accrue::bench
