@@ -139,10 +139,10 @@ Turn our_gpt_step(const GptStep& step) {
 
 Turn our_conv_step(std::int64_t batch) {
   auto net = std::make_unique<nn::Sequential>();
-  net->add<nn::Conv2d>(1, 16, 3, nn::Conv2dOptions{.padding = 1});
+  net->add<nn::Conv2d>(1, 16, 3, Conv2dOptions{.padding = 1});
   net->add<nn::ReLU>();
   net->add<nn::MaxPool2d>(2);
-  net->add<nn::Conv2d>(16, 32, 3, nn::Conv2dOptions{.padding = 1});
+  net->add<nn::Conv2d>(16, 32, 3, Conv2dOptions{.padding = 1});
   net->add<nn::ReLU>();
   net->add<nn::MaxPool2d>(2);
   net->add<nn::Flatten>();

@@ -23,10 +23,10 @@ std::unique_ptr<nn::Layer> gpt() {
 std::unique_ptr<nn::Layer> conv_net() {
   Generator generator(2);
   auto net = std::make_unique<nn::Sequential>();
-  net->add<nn::Conv2d>(1, 4, 3, nn::Conv2dOptions{.padding = 1}, generator);
+  net->add<nn::Conv2d>(1, 4, 3, Conv2dOptions{.padding = 1}, true, generator);
   net->add<nn::ReLU>();
   net->add<nn::MaxPool2d>(2);
-  net->add<nn::Conv2d>(4, 6, 3, nn::Conv2dOptions{.padding = 1}, generator);
+  net->add<nn::Conv2d>(4, 6, 3, Conv2dOptions{.padding = 1}, true, generator);
   net->add<nn::GELU>();
   net->add<nn::AvgPool2d>(2);
   net->add<nn::Flatten>();
