@@ -53,7 +53,7 @@ struct AvgPool2d {
 
 /// Each window hands dy / divisor to its elements.
 ///
-/// Order:   an element adds from +0, for output lines ascending and in a line for taps w ascending.
+/// Order:   an element adds from +0, for the taps (h, w) ascending that reach it from a window.
 template <class T>
 struct AvgPool2dGrad {
   PoolShape shape;
