@@ -62,6 +62,7 @@ void Options::integer(const std::string& name,
             value = to_integer(name, given, min, max);
           },
           help)
+      ->type_name("value")  // in messages
       ->option_text(value < min ? "N" : text("N [", value, "]"));
 }
 
@@ -80,11 +81,12 @@ void Options::choice(const std::string& name,
             value = static_cast<std::size_t>(found - choices.begin());
           },
           help)
+      ->type_name("value")
       ->option_text(listed + " [" + choices[value] + "]");
 }
 
 void Options::file(const std::string& name, std::string& value, const std::string& help) {
-  parser_->app.add_option(flag_name(name), value, help)->option_text("FILE");
+  parser_->app.add_option(flag_name(name), value, help)->type_name("value")->option_text("FILE");
 }
 
 void Options::parse(int argc, char** argv) {
