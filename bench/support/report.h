@@ -8,13 +8,12 @@
 
 namespace accrue::bench {
 
-/// Median seconds per call of ours and of the peer.
+/// Medians over turns of ours and of the peer.
 struct Pair {
-  double ours = 0;
-  double peer = 0;
-
-  /// Above 1: ours is faster.
-  double ratio() const { return peer / ours; }
+  double ours = 0;  ///< seconds per call
+  double peer = 0;  ///< seconds per call
+  double ratio =
+      0;  ///< of each turn of the peer to that of ours before it; above 1: ours is faster
 };
 
 /// Runs something often enough to be measured, and returns the seconds per call.
@@ -27,8 +26,8 @@ Turn repeated(std::function<void()> call, double seconds = 0.02);
 /// their last product, on a core that ours need. Ours leave theirs alone at once.
 Turn rested(Turn turn, int threads);
 
-/// Medians of `pairs` turns of each, ours and peer one after the other, so that a change of clock
-/// or load hits both sides. One turn of each before warms up.
+/// Takes `pairs` turns of each, ours and peer one after the other, so that a change of clock or
+/// load hits both sides of a ratio. One turn of each before warms up.
 Pair time_in_turns(const Turn& ours, const Turn& peer, int pairs = 15);
 
 double median(std::vector<double> values);
