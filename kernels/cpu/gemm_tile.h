@@ -31,17 +31,17 @@ struct TilePart {
   float* data;
   std::int64_t stride;
   int rows, cols;
-
-  // Not inlined: full tiles, which matter, then keep their registers.
-  __attribute__((noinline)) void copy_to(float* tile) const {
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < cols; ++c) tile[r * kTileCols + c] = data[r * stride + c];
-  }
-  __attribute__((noinline)) void copy_from(const float* tile) const {
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < cols; ++c) data[r * stride + c] = tile[r * kTileCols + c];
-  }
 };
+
+// Not inlined: full tiles, which matter, then keep their registers. Static: no weak symbol is left.
+static __attribute__((noinline)) void copy_to(const TilePart& part, float* tile) {
+  for (int r = 0; r < part.rows; ++r)
+    for (int c = 0; c < part.cols; ++c) tile[r * kTileCols + c] = part.data[r * part.stride + c];
+}
+static __attribute__((noinline)) void copy_from(const TilePart& part, const float* tile) {
+  for (int r = 0; r < part.rows; ++r)
+    for (int c = 0; c < part.cols; ++c) part.data[r * part.stride + c] = tile[r * kTileCols + c];
+}
 
 /// kRows x kVecs accumulators. With AVX2 12 accumulators, 2 vectors of b and a broadcast of a fill
 /// the 16 registers. With AVX-512 12 are one vector wide: enough work in flight to hide the stores
@@ -113,11 +113,11 @@ struct GemmTile {
     } else {
       float tile[kTileSize];
       const TilePart part{at, stride, kRows, args.cols};
-      if (!writes) part.copy_to(tile);
+      if (!writes) copy_to(part, tile);
       each([&](TileVec& value, int r, int v) {
         action(value, tile + r * kTileCols + v * kTileVecSize);
       });
-      if (writes) part.copy_from(tile);
+      if (writes) copy_from(part, tile);
     }
   }
 
