@@ -234,7 +234,7 @@ LaneTarget LaneAccumulator::plan(std::int64_t begin,
   return apply({.begin = begin, .end = end, .rows = rows}, like);
 }
 
-const std::vector<LaneAccumulator::TreeNode>& LaneAccumulator::finish(const Tensor& like) {
+const std::vector<TreeNode>& LaneAccumulator::finish(const Tensor& like) {
   if (lane_ < span_.end_lane) apply({.until = span_.end_lane}, like).run_merges();
   return nodes_;
 }

@@ -3,6 +3,7 @@
 
 #include "accrue/core/lanes.h"
 #include "accrue/core/tensor.h"
+#include "accrue/core/tree_node.h"
 #include "accrue/kernels/lane_program.h"
 
 #include <vector>
@@ -44,18 +45,11 @@ struct LaneTarget {
 
 /// Partial sums of finished lanes as nodes of the aligned binary tree, and the open lane's sum.
 ///
-/// Node (level, index) covers lanes [index << level, (index + 1) << level). Siblings merge as soon
-/// as both are finished, so at most log2(L) + 1 buffers live between micro-batches. A lane without
-/// rows is +0, which changes no sum: its sibling moves up unchanged.
+/// Siblings merge as soon as both are finished, so at most log2(L) + 1 buffers live between
+/// micro-batches. A lane without rows is +0, which changes no sum: its sibling moves up unchanged.
 class LaneAccumulator {
  public:
   explicit LaneAccumulator(const WindowSpan& span) : span_(span), lane_(span.first_lane) {}
-
-  struct TreeNode {
-    int level = 0;
-    int index = 0;
-    Tensor partial;
-  };
 
   /// The program for a micro-batch of window positions [begin, end) with `rows` rows per sample,
   /// and the buffers it continues or fills. Micro-batches come in ascending order.

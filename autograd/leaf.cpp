@@ -84,7 +84,7 @@ void Leaf::check_uses() {
 void Leaf::finish(double weight) {
   Tensor total;
   for (LaneAccumulator& use : uses_) {
-    const std::vector<LaneAccumulator::TreeNode>& nodes = use.finish(value_);
+    const std::vector<TreeNode>& nodes = use.finish(value_);
     if (nodes.empty()) continue;
     Tensor root = nodes.front().partial;
     if (total.defined()) {

@@ -20,7 +20,7 @@ void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t ro
 
 double WindowSum::finish() {
   if (!lanes_) return 0;
-  const std::vector<LaneAccumulator::TreeNode>& nodes = lanes_->finish(like_);
+  const std::vector<TreeNode>& nodes = lanes_->finish(like_);
   double sum = 0;
   if (!nodes.empty()) {
     const Tensor& root = nodes.front().partial;

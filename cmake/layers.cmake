@@ -1,13 +1,14 @@
 # The table of layers: every folder, lowest first, and the folders it may include besides itself.
 # The build links by it and the test style.layers reads every #include against it.
-set(ACCRUE_LAYERS core kernels autograd nn optim data train)
+set(ACCRUE_LAYERS core kernels autograd nn optim dist data train)
 set(ACCRUE_MAY_USE_core "")
 set(ACCRUE_MAY_USE_kernels core)
 set(ACCRUE_MAY_USE_autograd core kernels)
 set(ACCRUE_MAY_USE_nn core autograd)
 set(ACCRUE_MAY_USE_optim core kernels autograd)
+set(ACCRUE_MAY_USE_dist core kernels)
 set(ACCRUE_MAY_USE_data core)
-set(ACCRUE_MAY_USE_train core kernels autograd nn optim data)
+set(ACCRUE_MAY_USE_train core kernels autograd nn optim dist data)
 
 # Headers with a point or slash in their name that are not ours, and the only places for each. None
 # is included by a public header.

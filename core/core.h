@@ -16,3 +16,4 @@
 #include "accrue/core/storage.h"
 #include "accrue/core/strided.h"
 #include "accrue/core/tensor.h"
+#include "accrue/core/tree_node.h"

@@ -35,6 +35,15 @@ struct StateError : Error {  ///< The call is not legal at this moment (order of
 struct OutOfMemoryError : Error {  ///< An allocation was refused; the process can go on.
   using Error::Error;
 };
+struct DistributedError : Error {  ///< A rank has left; its group is of no more use.
+  using Error::Error;
+};
+struct TimeoutError : DistributedError {  ///< A rank did not come to a collective in time.
+  using DistributedError::DistributedError;
+};
+struct MismatchError : DistributedError {  ///< Ranks called different collectives.
+  using DistributedError::DistributedError;
+};
 
 /// Concatenates streamable values, whatever the global locale; used to build error messages.
 template <class... Parts>

@@ -38,7 +38,10 @@ TEST_CASE_TEMPLATE("core.error: every type is an accrue::Error and a std::runtim
                    accrue::IndexError,
                    accrue::ValueError,
                    accrue::StateError,
-                   accrue::OutOfMemoryError) {
+                   accrue::OutOfMemoryError,
+                   accrue::DistributedError,
+                   accrue::TimeoutError,
+                   accrue::MismatchError) {
   CHECK_THROWS_WITH_AS(accrue::fail<Type>("a", 1), "a1", accrue::Error);
   CHECK_THROWS_WITH_AS(accrue::fail<Type>("a", 1), "a1", std::runtime_error);
 }

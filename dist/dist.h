@@ -1,0 +1,5 @@
+// The dist layer in one include: process groups, collectives and ordered sums.
+#pragma once
+
+#include "accrue/dist/call.h"
+#include "accrue/dist/process_group.h"

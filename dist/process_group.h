@@ -1,0 +1,101 @@
+// ProcessGroup: the ranks of a job and the collectives that they call together.
+#pragma once
+
+#include "accrue/core/tensor.h"
+#include "accrue/dist/call.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace accrue::dist {
+
+struct GroupOptions {
+  double timeout = 1800;  ///< seconds that a collective waits for an absent rank
+};
+
+/// Bytes that one step of a collective moves. What rank r sends to rank d has the size of what rank
+/// d expects from rank r; nothing overlaps.
+struct Movement {
+  /// One per rank, or a single one that goes to all.
+  std::span<const std::span<const std::byte>> outgoing;
+  /// One per rank.
+  std::span<const std::span<std::byte>> incoming;
+};
+
+/// W ranks, each with its own handle. All ranks make the same collective calls in the same order;
+/// each call returns on a rank when that rank's part is done.
+///
+/// Before data moves all ranks compare what they call (dist/call.h). A group that threw one of the
+/// errors below is broken: every later call on it repeats that error, on all ranks.
+///
+/// Shapes:  tensors have the same shape and dtype on all ranks, any strides.
+/// Order:   sums fold by the aligned binary tree over rank numbers, left + right; max and min keep
+///          NaN. Sums whose bits must not depend on W are sum_nodes() (dist/sum_nodes.h).
+/// Errors:  TimeoutError naming the absent ranks; MismatchError naming what each rank called;
+///          DistributedError naming a rank that left; IndexError for a root outside [0, W);
+///          DTypeError for a reduction of bfloat16 or float16, or a sum of bool.
+/// Threads: a handle is used by one thread at a time; duplicate() makes one for another thread.
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// The rank among those of the same host.
+  virtual int local_rank() const { return rank_; }
+  /// "self", "threads" or "mpi".
+  virtual const char* backend() const = 0;
+  double timeout() const { return timeout_; }
+  /// Seconds. Errors: ValueError unless positive.
+  void set_timeout(double seconds);
+
+  /// Replaces `tensor` on every rank by the reduction over all ranks.
+  void all_reduce(Tensor& tensor, ReduceOp op = ReduceOp::sum);
+  /// The same on rank `root` alone; elsewhere `tensor` stays as it is.
+  void reduce(Tensor& tensor, int root = 0, ReduceOp op = ReduceOp::sum);
+  /// Copies rank `root`'s elements into `tensor` of every rank.
+  void broadcast(Tensor& tensor, int root = 0);
+  /// All ranks' tensors, stacked: [W, ...].
+  Tensor all_gather(const Tensor& tensor);
+  /// The reduction of slice [rank] of all ranks' [W, ...]. Errors also: ShapeError.
+  Tensor reduce_scatter(const Tensor& tensor, ReduceOp op = ReduceOp::sum);
+  /// Slice [r] goes to rank r; result[r] came from rank r: [W, ...]. Errors also: ShapeError.
+  Tensor all_to_all(const Tensor& tensor);
+  /// All ranks' strings, which may differ in length: result[r] is rank r's.
+  std::vector<std::string> all_gather_bytes(std::string_view bytes);
+  /// pieces[r] goes to rank r; result[r] came from rank r. Errors also: ValueError unless W pieces.
+  std::vector<std::string> all_to_all_bytes(const std::vector<std::string>& pieces);
+  /// Returns when all ranks have called it.
+  void barrier();
+  /// A group of the same ranks whose calls are independent of this one's. A collective call.
+  virtual std::shared_ptr<ProcessGroup> duplicate() = 0;
+
+  // ---- what collectives are made of ----
+
+  /// Begins a collective: all ranks compare `call` (its sequence is filled in), then bytes move.
+  void begin(Call call, const Movement& movement);
+  /// A further step of the collective that begin() opened.
+  virtual void move(const Movement& movement) = 0;
+  /// Bytes per rank that one step moves best.
+  virtual std::int64_t step_bytes() const = 0;
+
+ protected:
+  ProcessGroup(int rank, int size, double timeout);
+  /// Compares calls, then does what move() does. Errors leave the group broken.
+  virtual void compare_and_move(const Call& call, const Movement& movement) = 0;
+
+ private:
+  int rank_, size_;
+  double timeout_ = 0;
+  std::uint32_t sequence_ = 0;
+};
+
+/// A group of one rank: collectives copy.
+std::shared_ptr<ProcessGroup> self_group(const GroupOptions& options = {});
+
+}  // namespace accrue::dist
