@@ -154,9 +154,12 @@ void sweep_row(const OpCase& op,
   }
 }
 
+/// Rows whose products take long: these sweep one size of windows.
 bool is_large(const std::vector<Shape>& shapes) {
-  return std::any_of(
-      shapes.begin(), shapes.end(), [](const Shape& shape) { return numel(shape) > 500; });
+  const std::int64_t products = numel(shapes[0]) * (shapes.size() > 1 ? numel(shapes[1]) : 1);
+  return products > 10'000 || std::any_of(shapes.begin(), shapes.end(), [](const Shape& shape) {
+           return numel(shape) > 500;
+         });
 }
 
 bool has_elements(const std::vector<Shape>& shapes) {
