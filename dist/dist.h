@@ -3,3 +3,4 @@
 
 #include "accrue/dist/call.h"
 #include "accrue/dist/process_group.h"
+#include "accrue/dist/threads.h"

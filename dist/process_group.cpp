@@ -130,11 +130,13 @@ void ProcessGroup::begin(Call call, const Movement& movement) {
   compare_and_move(call, movement);
 }
 
-void ProcessGroup::barrier() {
-  const std::vector<ConstBytes> none(1);
-  const std::vector<Bytes> nowhere(static_cast<std::size_t>(size_));
-  begin({.kind = CallKind::barrier}, {none, nowhere});
+void ProcessGroup::begin_empty(CallKind kind) {
+  const std::vector<ConstBytes> nothing(static_cast<std::size_t>(size_));
+  const std::vector<Bytes> nowhere(nothing.size());
+  begin({.kind = kind}, {nothing, nowhere});
 }
+
+void ProcessGroup::barrier() { begin_empty(CallKind::barrier); }
 
 void ProcessGroup::all_reduce(Tensor& tensor, ReduceOp op) {
   check_foldable(tensor.dtype(), op, "all_reduce");

@@ -86,6 +86,8 @@ class ProcessGroup {
 
  protected:
   ProcessGroup(int rank, int size, double timeout);
+  /// A collective call that moves nothing.
+  void begin_empty(CallKind kind);
   /// Compares calls, then does what move() does. Errors leave the group broken.
   virtual void compare_and_move(const Call& call, const Movement& movement) = 0;
 

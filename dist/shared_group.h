@@ -1,0 +1,44 @@
+// SharedGroup: collectives between ranks that share memory, as threads or as processes of one host.
+#pragma once
+
+#include "accrue/dist/process_group.h"
+#include "accrue/dist/shared_region.h"
+
+namespace accrue::dist {
+
+/// Every step: each rank fills its box, all wait for all, each reads what is for it. Boxes
+/// alternate, so one wait per step is enough. Nobody sleeps in the kernel for another rank, so an
+/// absent rank costs its deadline and no more.
+class SharedGroup : public ProcessGroup {
+ public:
+  SharedGroup(int rank, int size, double timeout, SharedRegion region);
+
+  void move(const Movement& movement) override;
+  std::int64_t step_bytes() const override;
+  /// Tells the others that this rank will come to no further call.
+  void leave(const std::string& reason);
+
+ protected:
+  void compare_and_move(const Call& call, const Movement& movement) override;
+
+ private:
+  void run(const Movement& movement, bool compare);
+  std::size_t box_bytes(const Movement& movement) const;
+  void put(const Movement& movement, std::uint64_t round);
+  void take(const Movement& movement, std::uint64_t round);
+  void compare_calls();
+  void wait_for_all();
+  bool has_come(int rank) const {
+    return region_.slot(rank).steps.load(std::memory_order_acquire) > step_;
+  }
+  void check_on(int rank);
+  std::string ranks_behind() const;
+  void check_intact() const;
+  [[noreturn]] void break_group(Breakage::Kind kind, const std::string& message);
+
+  SharedRegion region_;
+  Call call_;               ///< the one under way
+  std::uint64_t step_ = 0;  ///< the one under way
+};
+
+}  // namespace accrue::dist

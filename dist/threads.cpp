@@ -1,0 +1,114 @@
+#include "accrue/dist/threads.h"
+
+#include "accrue/dist/shared_group.h"
+
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace accrue::dist {
+namespace {
+
+/// A region and those of its duplicates, made by the first rank that asks.
+class Hub {
+ public:
+  explicit Hub(int size) : region_(SharedRegion::on_heap(size)), size_(size) {}
+  const SharedRegion& region() const { return region_; }
+
+  std::shared_ptr<Hub> duplicate(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    while (duplicates_.size() <= index) duplicates_.push_back(std::make_shared<Hub>(size_));
+    return duplicates_[index];
+  }
+
+ private:
+  SharedRegion region_;
+  int size_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Hub>> duplicates_;
+};
+
+class ThreadsGroup final : public SharedGroup {
+ public:
+  ThreadsGroup(int rank, int size, double timeout, std::shared_ptr<Hub> hub)
+      : SharedGroup(rank, size, timeout, hub->region()), hub_(std::move(hub)) {}
+  const char* backend() const override { return "threads"; }
+
+  std::shared_ptr<ProcessGroup> duplicate() override {
+    begin_empty(CallKind::duplicate);
+    twins_.push_back(
+        std::make_shared<ThreadsGroup>(rank(), size(), timeout(), hub_->duplicate(twins_.size())));
+    return twins_.back();
+  }
+  /// Also for the duplicates.
+  void leave_all(const std::string& reason) {
+    leave(reason);
+    for (const auto& twin : twins_) twin->leave_all(reason);
+  }
+
+ private:
+  std::shared_ptr<Hub> hub_;
+  std::vector<std::shared_ptr<ThreadsGroup>> twins_;
+};
+
+/// The first exception of any rank.
+class Failure {
+ public:
+  void keep(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!first_) first_ = std::move(error);
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+void run_rank(ThreadsGroup& group, const RankBody& body, Failure& failure) {
+  std::string reason = "it returned";
+  try {
+    body(group);
+  } catch (const std::exception& error) {
+    failure.keep(std::current_exception());
+    reason = text("it threw ", error.what());
+  } catch (...) {
+    failure.keep(std::current_exception());
+    reason = "it threw";
+  }
+  group.leave_all(reason);
+}
+
+}  // namespace
+
+void run_rank_threads(int size, RankBody body, const GroupOptions& options) {
+  ACCRUE_CHECK(size >= 1,
+               ValueError,
+               "run_ranks",
+               "the number of ranks must be >= 1, got ",
+               size,
+               "; pass how many threads to start");
+  const auto hub = std::make_shared<Hub>(size);
+  std::vector<std::unique_ptr<ThreadsGroup>> groups;
+  for (int r = 0; r < size; ++r) {
+    groups.push_back(std::make_unique<ThreadsGroup>(r, size, options.timeout, hub));
+  }
+  Failure failure;
+  std::vector<std::thread> threads;
+  try {
+    for (const auto& group : groups) {
+      threads.emplace_back([&] { run_rank(*group, body, failure); });
+    }
+  } catch (...) {  // no more threads: those that run must not wait for the others
+    failure.keep(std::current_exception());
+    for (std::size_t r = threads.size(); r < groups.size(); ++r) {
+      groups[r]->leave_all("its thread did not start");
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  failure.rethrow();
+}
+
+}  // namespace accrue::dist

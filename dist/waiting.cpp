@@ -1,0 +1,30 @@
+#include "accrue/dist/waiting.h"
+
+#include <thread>
+
+namespace accrue::dist {
+namespace {
+
+constexpr int kSpins = 2000;
+constexpr std::chrono::microseconds kYielding{2000}, kNap{100};
+
+}  // namespace
+
+Waiting::Waiting(double seconds, int num_ranks)
+    : seconds_(seconds),
+      spins_(num_ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0) {}
+
+bool Waiting::pause() {
+  if (count_++ < spins_) return true;
+  if (start_ == Clock::time_point{}) start_ = Clock::now();
+  const Clock::duration waited = Clock::now() - start_;
+  if (std::chrono::duration<double>(waited).count() > seconds_) return false;
+  if (waited < kYielding) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(kNap);
+  }
+  return true;
+}
+
+}  // namespace accrue::dist
