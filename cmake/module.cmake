@@ -21,7 +21,7 @@ function(accrue_isa module isa sources)
   add_library(${target} OBJECT ${sources})
   accrue_usage(${target} PUBLIC)
   target_compile_definitions(${target} PRIVATE ACCRUE_ISA=${isa})
-  target_compile_options(${target} PRIVATE -fno-math-errno ${ARGN})
+  target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math ${ARGN})
   target_sources(accrue_${module} PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
