@@ -150,7 +150,7 @@ const char* name_of(BinaryOp op) {
 
 void launch_cpu(const UnaryForward& args) {
   launch_map<1>(name_of(args.op), args.y, {args.x}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(unary_forward, args.op, args.parameters, run);
+    ACCRUE_DISPATCH_512(unary_forward, args.op, args.parameters, run);
   });
 }
 
@@ -158,31 +158,31 @@ void launch_cpu(const UnaryBackward& args) {
   const Tensor& x = backward_reads_x(args.op) ? args.x : args.dy;
   const Tensor& y = backward_reads_y(args.op) ? args.y : args.dy;
   launch_map<3>(name_of(args.op), args.dx, {args.dy, x, y}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(unary_backward, args.op, args.parameters, run);
+    ACCRUE_DISPATCH_512(unary_backward, args.op, args.parameters, run);
   });
 }
 
 void launch_cpu(const BinaryForward& args) {
   launch_map<2>(name_of(args.op), args.y, {args.a, args.b}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(binary, args.op, run);
+    ACCRUE_DISPATCH_512(binary, args.op, run);
   });
 }
 
 void launch_cpu(const ScalarForward& args) {
   launch_map<2>(name_of(args.op), args.y, {args.a, args.b}, [&](const MapRun& run) {
-    ACCRUE_DISPATCH(binary, args.op, run);
+    ACCRUE_DISPATCH_512(binary, args.op, run);
   });
 }
 
 void launch_cpu(const LargerBackward& args) {
   launch_map<3>("larger", args.dx, {args.dy, args.a, args.b}, [](const MapRun& run) {
-    ACCRUE_DISPATCH(larger_backward, run);
+    ACCRUE_DISPATCH_512(larger_backward, run);
   });
 }
 
 void launch_cpu(const AddScaled& args) {
   launch_map<3>("add_scaled", args.y, {args.x, args.alpha, args.y}, [](const MapRun& run) {
-    ACCRUE_DISPATCH(fused_multiply_add, run);
+    ACCRUE_DISPATCH_512(fused_multiply_add, run);
   });
 }
 

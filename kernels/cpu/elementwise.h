@@ -34,5 +34,12 @@ void binary(BinaryOp op, const MapRun& run);
 void larger_backward(const MapRun& run);
 void fused_multiply_add(const MapRun& run);
 }  // namespace avx2
+namespace avx512 {
+void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
+void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run);
+void binary(BinaryOp op, const MapRun& run);
+void larger_backward(const MapRun& run);
+void fused_multiply_add(const MapRun& run);
+}  // namespace avx512
 
 }  // namespace accrue::kernels

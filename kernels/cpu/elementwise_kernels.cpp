@@ -3,6 +3,8 @@
 #include "accrue/kernels/scalar/float_ops.h"
 #include "accrue/kernels/scalar/unary.h"
 
+#include <type_traits>
+
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
 
@@ -40,86 +42,135 @@ void map(const MapRun& run, F f) {
   }
 }
 
-/// map() for the element type of the run; F::apply(in, i) computes one element of type T.
+/// map() of F::apply, which takes one element of each operand.
+template <int N, class F, class T>
+void map_values(const MapRun& run) {
+  if constexpr (N == 2) {  // a number beside a tensor stays in a register
+    const T* const a = static_cast<const T*>(run.in[0]);
+    const T* const b = static_cast<const T*>(run.in[1]);
+    if (run.in_stride[1] == 0 && run.in_stride[0] == 1) {
+      return map<1, T>(run, [b = *b](auto& in, std::int64_t i) { return F::apply(in[0][i], b); });
+    }
+    if (run.in_stride[0] == 0 && run.in_stride[1] == 1) {
+      MapRun swapped = run;
+      swapped.in[0] = b;
+      swapped.in_stride[0] = 1;
+      return map<1, T>(swapped,
+                       [a = *a](auto& in, std::int64_t i) { return F::apply(a, in[0][i]); });
+    }
+    map<2, T>(run, [](auto& in, std::int64_t i) { return F::apply(in[0][i], in[1][i]); });
+  } else {
+    map<3, T>(run, [](auto& in, std::int64_t i) { return F::apply(in[0][i], in[1][i], in[2][i]); });
+  }
+}
+
+/// map_values() for the element type of the run.
 template <int N, class F>
 void map_floating(const MapRun& run) {
-  if (run.dtype == DType::float32) {
-    map<N, float>(run, [](auto& in, std::int64_t i) { return F::template apply<float>(in, i); });
-  } else {
-    map<N, double>(run, [](auto& in, std::int64_t i) { return F::template apply<double>(in, i); });
+  return run.dtype == DType::float32 ? map_values<N, F, float>(run) : map_values<N, F, double>(run);
+}
+
+/// Calls body(power), where power(x) is x^exponent: what depends on the exponent alone is decided
+/// here, and small whole exponents are unrolled.
+template <class T, class Body>
+void with_power(T exponent, Body body) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const auto whole = [&](auto constant) {
+      body([](float x) { return scalar::whole_power(x, decltype(constant)::value); });
+    };
+    if (exponent == 1) return whole(std::integral_constant<int, 1>());
+    if (exponent == 2) return whole(std::integral_constant<int, 2>());
+    if (exponent == 3) return whole(std::integral_constant<int, 3>());
+    if (!scalar::is_small_whole(exponent)) {
+      return body([=](float x) { return scalar::general_power(x, exponent); });
+    }
   }
+  body([=](T x) { return scalar::pow(x, exponent); });
 }
 
 template <class Formula, class T>
 void map_forward(const UnaryParameters& parameters, const MapRun& run) {
   const scalar::Parameters<T> p{static_cast<T>(parameters.first),
                                 static_cast<T>(parameters.second)};
-  map<1, T>(run, [p](auto& in, std::int64_t i) { return scalar::forward<Formula>(in[0][i], p); });
+  if constexpr (std::is_same_v<Formula, scalar::Pow>) {
+    with_power(p.first, [&](auto power) {
+      map<1, T>(run, [=](auto& in, std::int64_t i) { return power(in[0][i]); });
+    });
+  } else {
+    map<1, T>(run, [p](auto& in, std::int64_t i) { return scalar::forward<Formula>(in[0][i], p); });
+  }
 }
 
 template <class Formula, class T>
 void map_backward(const UnaryParameters& parameters, const MapRun& run) {
   const scalar::Parameters<T> p{static_cast<T>(parameters.first),
                                 static_cast<T>(parameters.second)};
-  map<3, T>(run, [p](auto& in, std::int64_t i) {
-    const T x = Formula::kReadsX ? in[1][i] : T(0);
-    const T y = Formula::kReadsY ? in[2][i] : T(0);
-    return scalar::backward<Formula>(x, y, in[0][i], p);
-  });
+  const auto formula = [&](auto f) {
+    map<3, T>(run, [=](auto& in, std::int64_t i) {
+      const T x = Formula::kReadsX ? in[1][i] : T(0);
+      const T y = Formula::kReadsY ? in[2][i] : T(0);
+      return f(x, y, in[0][i]);
+    });
+  };
+  if constexpr (std::is_same_v<Formula, scalar::Pow>) {
+    if (p.first == T(0)) return formula([](T, T, T) { return T(0); });
+    with_power(p.first - T(1), [&](auto power) {
+      formula([=](T x, T, T dy) { return dy * (p.first * power(x)); });
+    });
+  } else {
+    formula([p](T x, T y, T dy) { return scalar::backward<Formula>(x, y, dy, p); });
+  }
 }
 
 struct Add {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return in[0][i] + in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
+    return a + b;
   }
 };
 struct Sub {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return in[0][i] - in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
+    return a - b;
   }
 };
 struct Mul {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return in[0][i] * in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
+    return a * b;
   }
 };
 struct Div {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return in[0][i] / in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
+    return a / b;
   }
 };
 struct Maximum {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    const T a = in[0][i], b = in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
     const T larger = a < b ? b : a;  // a if it is NaN
     return b != b ? b : larger;
   }
 };
 struct Minimum {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    const T a = in[0][i], b = in[1][i];
+  static ACCRUE_HD T apply(T a, T b) {
     const T smaller = b < a ? b : a;
     return b != b ? b : smaller;
   }
 };
 struct LargerGradient {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    const T dy = in[0][i], a = in[1][i], b = in[2][i];
+  static ACCRUE_HD T apply(T dy, T a, T b) {
     const T share = a == b ? dy * T(0.5) : dy;
     return a < b ? T(0) : share;
   }
 };
 struct FusedMultiplyAdd {
   template <class T>
-  static ACCRUE_HD T apply(const T* const* in, std::int64_t i) {
-    return scalar::fma(in[0][i], in[1][i], in[2][i]);
+  static ACCRUE_HD T apply(T a, T b, T c) {
+    return scalar::fma(a, b, c);
   }
 };
 

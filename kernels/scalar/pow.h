@@ -55,6 +55,10 @@ ACCRUE_HD double exp2_of_double(double x) {
   return p * double_of((k + 1023) << 52);
 }
 
+ACCRUE_HD bool is_small_whole(float y) {
+  return absolute(y) <= kMaxWholeExponent && __builtin_floorf(y) == y;
+}
+
 /// x^n by squaring, in double, for a whole n of at most kMaxWholeExponent in size.
 ACCRUE_HD float whole_power(float x, float n) {
   const int size = static_cast<int>(absolute(n));
@@ -80,19 +84,18 @@ ACCRUE_HD float general_power(float x, float y) {
   power = select(size == 1.0f, 1.0f, power);  // also for infinite y
   const float half = 0.5f * y;
   const bool is_whole = __builtin_floorf(y) == y,
-             is_odd = is_whole && __builtin_floorf(half) != half;
-  power = select(x < 0.0f && !is_whole && size != kInf, __builtin_nanf(""), power);
-  power = select(bits_of(x) >> 31 != 0 && is_odd, -power, power);
-  power = select(x != x || y != y, x + y, power);
-  return select(x == 1.0f || y == 0.0f, 1.0f, power);
+             is_odd = is_whole & (__builtin_floorf(half) != half);
+  power = select((x < 0.0f) & !is_whole & (size != kInf), __builtin_nanf(""), power);
+  power = select(is_odd, with_sign_of(power, x), power);
+  power = select((x != x) | (y != y), x + y, power);
+  return select((x == 1.0f) | (y == 0.0f), 1.0f, power);
 }
 
 /// x^y, at most 0.51 ulp off, with the edges of IEEE pow: x^0 and 1^y are 1 for NaN too, (-x)^y is
 /// NaN unless y is whole, and so on. For whole |y| <= 64 the result is exact where a float holds
 /// it, and rounded to even where it lies in the middle of two.
 ACCRUE_HD float pow(float x, float y) {
-  const bool is_whole = absolute(y) <= kMaxWholeExponent && __builtin_floorf(y) == y;
-  return is_whole ? whole_power(x, y) : general_power(x, y);
+  return is_small_whole(y) ? whole_power(x, y) : general_power(x, y);
 }
 
 /// The C library's; for gradient checks, outside the contract.
