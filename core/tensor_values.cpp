@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace accrue {
 namespace {
@@ -59,6 +60,48 @@ void for_each_offset(const Shape& shape, const Shape& strides, Visit visit) {
   });
 }
 
+/// Copies in[i * in_step + j] to out[j * out_step + i] for all i < rows and j < cols, in elements
+/// of Size bytes. Tiles as wide as a cache line let each line be read and written once.
+template <std::size_t Size>
+void copy_transposed(std::byte* out,
+                     const std::byte* in,
+                     std::size_t rows,
+                     std::size_t cols,
+                     std::size_t out_step,
+                     std::size_t in_step) {
+  constexpr std::size_t kTile = 64 / Size;
+  std::byte tile[kTile][kTile * Size];
+  for (std::size_t row = 0; row < rows; row += kTile) {
+    const std::size_t height = std::min(kTile, rows - row);
+    for (std::size_t col = 0; col < cols; col += kTile) {
+      const std::size_t width = std::min(kTile, cols - col);
+      for (std::size_t i = 0; i < height; ++i) {
+        const std::byte* const from = in + ((row + i) * in_step + col) * Size;
+        for (std::size_t j = 0; j < width; ++j)
+          std::memcpy(tile[j] + i * Size, from + j * Size, Size);
+      }
+      for (std::size_t j = 0; j < width; ++j)
+        std::memcpy(out + ((col + j) * out_step + row) * Size, tile[j], height * Size);
+    }
+  }
+}
+
+/// Calls visit(std::integral_constant) for an element size.
+template <class Visit>
+void visit_size(std::int64_t size, const Visit& visit) {
+  if (size == 4) return visit(std::integral_constant<std::size_t, 4>());
+  if (size == 8) return visit(std::integral_constant<std::size_t, 8>());
+  if (size == 2) return visit(std::integral_constant<std::size_t, 2>());
+  visit(std::integral_constant<std::size_t, 1>());
+}
+
+/// The dimension along which neighbours in memory follow each other, or -1.
+int unit_dim(const Shape& shape, const Shape& strides) {
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] > 1 && strides[d] == 1) return d;
+  return -1;
+}
+
 }  // namespace
 
 // ---- filling ----
@@ -87,7 +130,11 @@ void Tensor::fill(double value) {
   visit_dtype(dtype_, [&]<class T>(T) {
     const T element = convert<T>(value, "fill");
     T* out = mutable_data<T>();
-    for_each_offset(shape_, strides_, [&](std::int64_t offset) { out[offset] = element; });
+    if (is_contiguous()) {
+      std::fill_n(out, numel_, element);
+    } else {
+      for_each_offset(shape_, strides_, [&](std::int64_t offset) { out[offset] = element; });
+    }
   });
 }
 
@@ -130,8 +177,26 @@ void Tensor::copy_elements(const Tensor& from) {
     std::memcpy(out, in, static_cast<std::size_t>(numel_ * size));
     return;
   }
-  for_each_run<2>(shape_, {strides_, from.strides_}, [&](const StridedRun<2>& run) {
-    copy_run(out, in, run, size);
+  const int to_dim = unit_dim(shape_, strides_), from_dim = unit_dim(shape_, from.strides_);
+  if (to_dim == from_dim || to_dim < 0 || from_dim < 0) {
+    return for_each_run<2>(shape_, {strides_, from.strides_}, [&](const StridedRun<2>& run) {
+      copy_run(out, in, run, size);
+    });
+  }
+  Shape matrices = shape_;
+  matrices[to_dim] = matrices[from_dim] = 1;
+  for_each_run<2>(matrices, {strides_, from.strides_}, [&](const StridedRun<2>& run) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const auto copy = [&]<std::size_t kSize>(std::integral_constant<std::size_t, kSize>) {
+        copy_transposed<kSize>(out + (run.offset[0] + i * run.stride[0]) * size,
+                               in + (run.offset[1] + i * run.stride[1]) * size,
+                               static_cast<std::size_t>(shape_[to_dim]),
+                               static_cast<std::size_t>(shape_[from_dim]),
+                               static_cast<std::size_t>(strides_[from_dim]),
+                               static_cast<std::size_t>(from.strides_[to_dim]));
+      };
+      visit_size(size, copy);
+    }
   });
 }
 

@@ -39,6 +39,13 @@ Pull scatter(const Variable& x, Pick pick) {
   };
 }
 
+/// Records y, x's elements under another shape.
+Variable reshaped(const Variable& x, Tensor y) {
+  return view("reshape", x, std::move(y), [from = x.shape()](const Tensor& dy) {
+    return dy.reshape(from);
+  });
+}
+
 void check_not_samples(const Variable& x, int dim, const char* op) {
   check_keeps_samples(x.value().sample_axis().dim != normalize_dim(dim, x.rank(), op),
                       op,
@@ -48,13 +55,11 @@ void check_not_samples(const Variable& x, int dim, const char* op) {
 }  // namespace
 
 Variable reshape(const Variable& x, const Shape& shape) {
-  return view("reshape", x, x.value().reshape(shape), [from = x.shape()](const Tensor& dy) {
-    return dy.reshape(from);
-  });
+  return reshaped(x, x.value().reshape(shape));
 }
 
 Variable flatten(const Variable& x, int start, int end) {
-  return reshape(x, x.value().flatten(start, end).shape());
+  return reshaped(x, x.value().flatten(start, end));
 }
 
 Variable permute(const Variable& x, std::span<const int> dims) {
