@@ -11,6 +11,43 @@ namespace {
 
 constexpr std::int64_t kGrain = 16384;  // elements that are worth waking a thread for
 
+/// Whether all indices lie in [0, size). Dimensions that an expansion stretched are read once.
+bool all_below(const Tensor& index, std::int64_t size) {
+  Shape shape = index.shape();
+  for (int d = 0; d < shape.rank(); ++d)
+    if (index.strides()[d] == 0 && shape[d] > 1) shape[d] = 1;
+  const std::int64_t* const first = index.data<std::int64_t>();
+  std::uint64_t outside = 0;
+  for_each_run<1>(shape, {index.strides()}, [&](const StridedRun<1>& run) {
+    const std::int64_t* const values = first + run.offset[0];
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const std::int64_t value = values[i * run.stride[0]];
+      outside |= static_cast<std::uint64_t>(value) | static_cast<std::uint64_t>(size - 1 - value);
+    }
+  });
+  return outside >> 63 == 0;
+}
+
+/// Names the first index outside [0, size).
+void refuse_first(const char* operation, const Tensor& index, std::int64_t size) {
+  const std::int64_t* const first = index.data<std::int64_t>();
+  std::int64_t position = 0;
+  for_each_run<1>(index.shape(), {index.strides()}, [&](const StridedRun<1>& run) {
+    for (std::int64_t i = 0; i < run.count; ++i, ++position) {
+      const std::int64_t value = first[run.offset[0] + i * run.stride[0]];
+      ACCRUE_CHECK(value >= 0 && value < size,
+                   IndexError,
+                   operation,
+                   "indices must lie in [0, ",
+                   size,
+                   "), got ",
+                   value,
+                   " at position ",
+                   position);
+    }
+  });
+}
+
 void check_index(const char* operation, const Tensor& index, const Tensor& x, int dim) {
   ACCRUE_CHECK(index.dtype() == DType::int64,
                DTypeError,
@@ -30,22 +67,7 @@ void check_index(const char* operation, const Tensor& index, const Tensor& x, in
                " for ",
                x.shape());
   const std::int64_t size = x.rank() == 0 ? 1 : x.shape()[dim];
-  const std::int64_t* const first = index.data<std::int64_t>();
-  std::int64_t position = 0;
-  for_each_run<1>(index.shape(), {index.strides()}, [&](const StridedRun<1>& run) {
-    for (std::int64_t i = 0; i < run.count; ++i, ++position) {
-      const std::int64_t value = first[run.offset[0] + i * run.stride[0]];
-      ACCRUE_CHECK(value >= 0 && value < size,
-                   IndexError,
-                   operation,
-                   "indices must lie in [0, ",
-                   size,
-                   "), got ",
-                   value,
-                   " at position ",
-                   position);
-    }
-  });
+  if (!all_below(index, size)) refuse_first(operation, index, size);
 }
 
 void check_result(const char* operation, const Tensor& index, const Tensor& y, DType dtype) {
@@ -93,6 +115,10 @@ void launch_cpu(const Gather& args) {
                        T* const out = y + run.offset[1];
                        if (of_index == 0 && of_y == 1 && of_x == 1) {  // a row
                          std::copy_n(in + *picks * step, run.count, out);
+                         return;
+                       }
+                       if (of_index == 1 && of_y == 1 && of_x == 0 && step == 1) {  // out of a row
+                         for (std::int64_t i = 0; i < run.count; ++i) out[i] = in[picks[i]];
                          return;
                        }
                        for (std::int64_t i = 0; i < run.count; ++i) {
