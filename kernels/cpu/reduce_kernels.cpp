@@ -8,22 +8,27 @@ namespace accrue::kernels::ACCRUE_ISA {
 namespace {
 
 /// A value for each of kSize neighbouring columns; adds like a number.
-template <class T>
+template <class T, int kVectors>
 struct Columns {
-  static constexpr std::int64_t kSize = 32 / sizeof(T);
+  static constexpr std::int64_t kSize = kVectors * 32 / sizeof(T);
   typedef T Vector __attribute__((vector_size(32)));
-  Vector v = {};
+  Vector v[kVectors];
 
   Columns() = default;
-  explicit ACCRUE_HD Columns(Vector values) : v(values) {}
-  explicit ACCRUE_HD Columns(int value) : v(Vector{} + static_cast<T>(value)) {}
-  ACCRUE_HD Columns operator+(const Columns& other) const { return Columns(v + other.v); }
+  explicit ACCRUE_HD Columns(int value) {
+    for (Vector& values : v) values = Vector{} + static_cast<T>(value);
+  }
+  ACCRUE_HD Columns operator+(const Columns& other) const {
+    Columns sum;
+    for (int k = 0; k < kVectors; ++k) sum.v[k] = v[k] + other.v[k];
+    return sum;
+  }
 };
 
 /// The sums of columns [first, first + count), count <= kSize.
-template <class T>
+template <class T, int kVectors>
 void sum_group(const ColumnSums<T>& args, std::int64_t first, std::int64_t count) {
-  using Group = Columns<T>;
+  using Group = Columns<T, kVectors>;
   const T* const x = args.x + first;
   const std::int64_t stride = args.row_stride;
   Group sum;
@@ -35,19 +40,21 @@ void sum_group(const ColumnSums<T>& args, std::int64_t first, std::int64_t count
     });
   } else {
     sum = accumulate_in_order<Group>(args.num_rows, [=](Group acc, std::int64_t row) {
-      Group values;
-      for (std::int64_t c = 0; c < count; ++c) values.v[c] = x[row * stride + c];
+      Group values(0);
+      std::memcpy(&values.v, x + row * stride, static_cast<std::size_t>(count) * sizeof(T));
       return acc + values;
     });
   }
-  for (std::int64_t c = 0; c < count; ++c) args.sums[first + c] = sum.v[c];
+  std::memcpy(args.sums + first, &sum.v, static_cast<std::size_t>(count) * sizeof(T));
 }
 
+/// Two cache lines of columns at a time, so that each line is read once; then what is left.
 template <class T>
 void sum_groups(const ColumnSums<T>& args, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kSize = Columns<T>::kSize;
-  for (std::int64_t first = begin; first < end; first += kSize) {
-    sum_group(args, first, end - first < kSize ? end - first : kSize);
+  constexpr std::int64_t kWide = Columns<T, 4>::kSize, kNarrow = Columns<T, 1>::kSize;
+  for (; end - begin >= kWide; begin += kWide) sum_group<T, 4>(args, begin, kWide);
+  for (; begin < end; begin += kNarrow) {
+    sum_group<T, 1>(args, begin, end - begin < kNarrow ? end - begin : kNarrow);
   }
 }
 
