@@ -17,6 +17,18 @@ namespace {
 
 constexpr int kShift = 397;  // distance of the recurrence
 
+std::uint32_t twist(std::uint32_t u, std::uint32_t v) {
+  const std::uint32_t mixed = (u & 0x80000000U) | (v & 0x7fffffffU);
+  return (mixed >> 1) ^ ((v & 1U) ? 0x9908b0dfU : 0U);
+}
+
+std::uint32_t tempered(std::uint32_t y) {
+  y ^= y >> 11;
+  y ^= (y << 7) & 0x9d2c5680U;
+  y ^= (y << 15) & 0xefc60000U;
+  return y ^ (y >> 18);
+}
+
 template <class T>
 void check_range(double from, double to) {
   constexpr double kMax = std::numeric_limits<T>::max();
@@ -95,27 +107,33 @@ void Generator::manual_seed(std::uint64_t seed) {
 }
 
 void Generator::refill() {
-  const auto twist = [](std::uint32_t u, std::uint32_t v) {
-    const std::uint32_t mixed = (u & 0x80000000U) | (v & 0x7fffffffU);
-    return (mixed >> 1) ^ ((v & 1U) ? 0x9908b0dfU : 0U);
-  };
-  for (int i = 0; i < kWords; ++i) {
-    const auto at = [this](int k) -> std::uint32_t& {
-      return words_[static_cast<std::size_t>(k % kWords)];
-    };
-    at(i) = at(i + kShift) ^ twist(at(i), at(i + 1));
-  }
+  std::uint32_t* const w = words_.data();
+  constexpr int kWrapped = kWords - kShift;
+  for (int i = 0; i < kWrapped; ++i) w[i] = w[i + kShift] ^ twist(w[i], w[i + 1]);
+  for (int i = kWrapped; i < kWords - 1; ++i) w[i] = w[i - kWrapped] ^ twist(w[i], w[i + 1]);
+  w[kWords - 1] = w[kShift - 1] ^ twist(w[kWords - 1], w[0]);
   left_ = kWords;
   next_ = 0;
 }
 
 std::uint32_t Generator::random() {
   if (--left_ == 0) refill();
-  std::uint32_t y = words_[static_cast<std::size_t>(next_++)];
-  y ^= y >> 11;
-  y ^= (y << 7) & 0x9d2c5680U;
-  y ^= (y << 15) & 0xefc60000U;
-  return y ^ (y >> 18);
+  return tempered(words_[static_cast<std::size_t>(next_++)]);
+}
+
+void Generator::random(std::span<std::uint32_t> out) {
+  while (!out.empty()) {
+    if (left_ == 1) {
+      refill();
+      ++left_;  // the first word of a refill is still to be drawn
+    }
+    const auto count = std::min(out.size(), static_cast<std::size_t>(left_ - 1));
+    const std::uint32_t* const words = words_.data() + next_;
+    for (std::size_t i = 0; i < count; ++i) out[i] = tempered(words[i]);
+    left_ -= static_cast<int>(count);
+    next_ += static_cast<int>(count);
+    out = out.subspan(count);
+  }
 }
 
 std::uint64_t Generator::random64() {
@@ -173,6 +191,15 @@ float Generator::uniform_float() { return static_cast<float>(random() & 0xffffff
 
 double Generator::uniform_double() {
   return static_cast<double>(random64() & 0x1fffffffffffffU) * 0x1p-53;
+}
+
+void Generator::uniform_doubles(std::span<double> out) {
+  std::uint32_t words[2 * kChunk];
+  random(std::span(words, 2 * out.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t bits = std::uint64_t{words[2 * i]} << 32 | words[2 * i + 1];
+    out[i] = static_cast<double>(static_cast<std::int64_t>(bits & 0x1fffffffffffffU)) * 0x1p-53;
+  }
 }
 
 void Generator::uniform(std::span<float> out, double from, double to) {

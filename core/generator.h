@@ -51,7 +51,13 @@ class Generator {
   template <class T>
   void bernoulli(std::span<T> out, double p) {
     check_probability(p);
-    for (T& value : out) value = static_cast<T>(uniform_double() < p);
+    double numbers[kChunk];
+    while (!out.empty()) {
+      const std::span<T> part = out.first(out.size() < kChunk ? out.size() : kChunk);
+      uniform_doubles(std::span(numbers, part.size()));
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] = static_cast<T>(numbers[i] < p);
+      out = out.subspan(part.size());
+    }
   }
   /// 1 with probability p[i]; one float uniform per element. Sizes must agree (ShapeError).
   void bernoulli(std::span<float> out, std::span<const float> p);
@@ -63,10 +69,13 @@ class Generator {
 
  private:
   static constexpr int kWords = 624;
+  static constexpr std::size_t kChunk = 256;  // numbers drawn at once
 
   static void check_probability(double p);
   float uniform_float();
   double uniform_double();
+  void uniform_doubles(std::span<double> out);  ///< at most kChunk
+  void random(std::span<std::uint32_t> out);    ///< one random() each
   void refill();
 
   std::uint64_t seed_ = 0;
