@@ -8,7 +8,7 @@ namespace accrue::kernels {
 enum class Isa : std::uint8_t {
   portable,  ///< any CPU; std::fma per element, slow where the compiler's baseline lacks FMA
   avx2,      ///< x86-64 with AVX2 and FMA
-  avx512,    ///< also AVX-512 (F, VL): products and elementwise loops on 16 floats, the rest as avx2
+  avx512,    ///< also AVX-512 (F, VL): products, elementwise loops; the rest as avx2
 };
 
 /// The fastest version that this build holds and this CPU runs.

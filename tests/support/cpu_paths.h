@@ -12,7 +12,8 @@ template <class Body>
 int for_each_cpu_path(const Body& body) {
   int num_paths = 0;
   const int threads_before = kernels::num_threads();
-  for (const kernels::Isa isa : {kernels::Isa::portable, kernels::Isa::avx2}) {
+  for (const kernels::Isa isa :
+       {kernels::Isa::portable, kernels::Isa::avx2, kernels::Isa::avx512}) {
     if (isa > kernels::best_isa()) continue;
     kernels::set_isa(isa);
     for (const int threads : {1, 2}) {
