@@ -32,8 +32,10 @@ torch::Tensor gelu_tanh(const torch::Tensor& x) {
   return F::gelu(x, F::GELUFuncOptions().approximate("tanh"));
 }
 
+using Call = torch::Tensor (*)(const Operands&);
+
 /// By the names of op_bench.cpp.
-const std::map<std::string, torch::Tensor (*)(const Operands&)> kOps = {
+const std::map<std::string, Call> kOps = {
     {"relu", [](auto& v) { return v[0].relu(); }},
     {"leaky_relu", [](auto& v) { return torch::leaky_relu(v[0]); }},
     {"exp", [](auto& v) { return v[0].exp(); }},
