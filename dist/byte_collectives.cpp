@@ -26,11 +26,15 @@ std::vector<std::span<std::byte>> one_each(std::vector<T>& values) {
 }  // namespace
 
 std::vector<std::string> ProcessGroup::all_gather_bytes(std::string_view bytes) {
+  return begin_all_gather_bytes({.kind = CallKind::all_gather_bytes}, bytes);
+}
+
+std::vector<std::string> ProcessGroup::begin_all_gather_bytes(Call call, std::string_view bytes) {
   Head head{bytes.size(), {}};
   std::copy_n(bytes.begin(), std::min(bytes.size(), Head::kBytes), head.first);
   std::vector<Head> heads(static_cast<std::size_t>(size()));
   const std::span<const std::byte> shown = std::as_bytes(std::span(&head, 1));
-  begin({.kind = CallKind::all_gather_bytes}, {{&shown, 1}, one_each(heads)});
+  begin(call, {{&shown, 1}, one_each(heads)});
 
   std::vector<std::string> result;
   std::vector<std::span<std::byte>> incoming;

@@ -3,4 +3,5 @@
 
 #include "accrue/dist/call.h"
 #include "accrue/dist/process_group.h"
+#include "accrue/dist/sum_nodes.h"
 #include "accrue/dist/threads.h"

@@ -79,10 +79,14 @@ class ProcessGroup {
 
   /// Begins a collective: all ranks compare `call` (its sequence is filled in), then bytes move.
   void begin(Call call, const Movement& movement);
+  /// Begins one by telling all ranks `bytes`; returns what each told.
+  std::vector<std::string> begin_all_gather_bytes(Call call, std::string_view bytes);
   /// A further step of the collective that begin() opened.
   virtual void move(const Movement& movement) = 0;
   /// Bytes per rank that one step moves best.
   virtual std::int64_t step_bytes() const = 0;
+  /// Whether all steps cost the same, however many ranks take part.
+  virtual bool shares_memory() const { return true; }
 
  protected:
   ProcessGroup(int rank, int size, double timeout);

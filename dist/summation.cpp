@@ -1,0 +1,271 @@
+#include "accrue/dist/summation.h"
+
+#include "accrue/kernels/linear.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace accrue::dist {
+namespace {
+
+using kernels::LaneInstruction;
+
+template <class T>
+std::span<std::byte> as_bytes_of(T* data, std::int64_t count) {
+  return std::as_writable_bytes(std::span(data, static_cast<std::size_t>(count)));
+}
+
+/// Room for `count` elements: `scratch` if it is large enough.
+template <class T>
+T* room(Tensor& scratch, std::int64_t count) {
+  if (!scratch.defined() || scratch.numel() < count) {
+    scratch = Tensor::empty({count}, dtype_of<T>);
+  }
+  return scratch.mutable_data<T>();
+}
+
+/// Runs a program that chains no rows over `count` elements of its slots.
+template <class T>
+void merge(const kernels::LaneProgram& program, std::span<T* const> slots, std::int64_t count) {
+  kernels::launch_cpu(kernels::LinearBiasGrad<T>{{nullptr, 0, count, count, 1}, program, slots});
+}
+
+}  // namespace
+
+template <class T>
+Summation<T>::Summation(ProcessGroup& group,
+                        std::span<NodeSum> sums,
+                        std::span<const std::shared_ptr<const SumPlan>> plans)
+    : group_(group), plans_(plans), starts_{0} {
+  for (NodeSum& sum : sums) {
+    std::vector<Tensor>& dense = partials_.emplace_back();
+    for (const TreeNode& node : sum.nodes) dense.push_back(node.partial.contiguous());
+    sums_.push_back(sum.sum.mutable_data<T>());
+    numel_ += sum.sum.numel();
+    starts_.push_back(numel_);
+  }
+  for (const auto& plan : plans_) {
+    most_nodes_ =
+        std::max(most_nodes_, *std::max_element(plan->counts.begin(), plan->counts.end()));
+  }
+}
+
+template <class T>
+typename Summation<T>::Runs Summation<T>::runs(std::int64_t begin, std::int64_t end) const {
+  Runs result;
+  auto next = std::upper_bound(starts_.begin(), starts_.end(), begin);
+  for (; begin < end; ++next) {
+    const std::int64_t stop = std::min(end, *next);
+    if (stop == begin) continue;  // an empty tensor
+    const auto sum = static_cast<std::size_t>(next - starts_.begin()) - 1;
+    result.push_back({sum, begin - starts_[sum], stop - begin});
+    begin = stop;
+  }
+  return result;
+}
+
+/// Elements that `rank` sends for these runs.
+template <class T>
+std::int64_t Summation<T>::packed_size(const Runs& runs, int rank) const {
+  std::int64_t size = 0;
+  for (const Run& run : runs) {
+    size += run.length * plans_[run.sum]->counts[static_cast<std::size_t>(rank)];
+  }
+  return size;
+}
+
+/// This rank's partials: run after run, node after node. One run of one node lies ready.
+template <class T>
+std::span<const std::byte> Summation<T>::pack_partials(const Runs& runs, T* scratch) const {
+  if (runs.size() == 1 && partials_[runs[0].sum].size() == 1) {
+    const T* data = partials_[runs[0].sum][0].template data<T>() + runs[0].begin;
+    return std::as_bytes(std::span(data, static_cast<std::size_t>(runs[0].length)));
+  }
+  T* to = scratch;
+  for (const Run& run : runs) {
+    for (const Tensor& partial : partials_[run.sum]) {
+      to = std::copy_n(partial.data<T>() + run.begin, run.length, to);
+    }
+  }
+  return as_bytes_of(scratch, to - scratch);
+}
+
+/// The runs of the sums themselves where they are one piece, else `scratch`.
+template <class T>
+std::span<std::byte> Summation<T>::sums_or(const Runs& runs, T* scratch) const {
+  if (runs.size() == 1) return as_bytes_of(sums_[runs[0].sum] + runs[0].begin, runs[0].length);
+  std::int64_t size = 0;
+  for (const Run& run : runs) size += run.length;
+  return as_bytes_of(scratch, size);
+}
+
+template <class T>
+void Summation<T>::copy_sums(const Runs& runs, std::span<std::byte> packed, bool to_sums) const {
+  if (runs.size() == 1) return;
+  std::byte* at = packed.data();
+  for (const Run& run : runs) {
+    const std::span<std::byte> sums = as_bytes_of(sums_[run.sum] + run.begin, run.length);
+    std::memcpy(to_sums ? sums.data() : at, to_sums ? at : sums.data(), sums.size());
+    at += sums.size();
+  }
+}
+
+/// Sums runs of which `received` holds the other ranks' partials.
+template <class T>
+void Summation<T>::add(const Runs& runs, std::span<const std::span<std::byte>> received) const {
+  std::vector<T*> at;
+  for (const auto& bytes : received) at.push_back(reinterpret_cast<T*>(bytes.data()));
+  std::vector<T*> slots;
+  for (const Run& run : runs) {
+    const SumPlan& plan = *plans_[run.sum];
+    slots.clear();
+    for (const Leaf& leaf : plan.leaves) {
+      const auto order = static_cast<std::size_t>(leaf.order);
+      // Programs read the slots of leaves and write the last slot alone.
+      slots.push_back(leaf.rank == group_.rank()
+                          ? const_cast<T*>(partials_[run.sum][order].template data<T>()) + run.begin
+                          : at[static_cast<std::size_t>(leaf.rank)] + leaf.order * run.length);
+    }
+    slots.push_back(sums_[run.sum] + run.begin);
+    merge<T>(plan.program(), slots, run.length);
+    for (std::size_t r = 0; r < at.size(); ++r) at[r] += plan.counts[r] * run.length;
+  }
+}
+
+template <class T>
+void Summation<T>::gather() {
+  const Runs all = runs(0, numel_);
+  std::vector<std::span<std::byte>> received(static_cast<std::size_t>(group_.size()));
+  if (group_.size() == 1) return add(all, received);
+  std::int64_t size = 0;
+  for (int r = 0; r < group_.size(); ++r) size += packed_size(all, r);
+  Tensor scratch;
+  T* at = room<T>(scratch, size);
+  const std::span<const std::byte> mine = pack_partials(all, at);
+  at += packed_size(all, group_.rank());
+  for (int r = 0; r < group_.size(); ++r) {
+    if (r == group_.rank()) continue;
+    received[static_cast<std::size_t>(r)] = as_bytes_of(at, packed_size(all, r));
+    at += packed_size(all, r);
+  }
+  group_.move({{&mine, 1}, received});
+  add(all, received);
+}
+
+template <class T>
+void Summation<T>::all_to_all() {
+  const int size = group_.size();
+  const std::int64_t slice = std::max<std::int64_t>(
+      group_.step_bytes() / static_cast<std::int64_t>(sizeof(T)) / most_nodes_, 16);
+  Tensor outgoing, incoming, scratch;
+  for (std::int64_t at = 0; at < numel_; at += slice * size) {
+    const std::int64_t length = std::min(slice * size, numel_ - at);
+    std::vector<Runs> slices;
+    for (int r = 0; r < size; ++r) {
+      slices.push_back(runs(at + length * r / size, at + length * (r + 1) / size));
+    }
+    exchange_slices(slices, outgoing, incoming);
+    show_slices(slices, scratch);
+  }
+}
+
+/// Each rank gets all partials of its slice and sums them.
+template <class T>
+void Summation<T>::exchange_slices(const std::vector<Runs>& slices,
+                                   Tensor& outgoing,
+                                   Tensor& incoming) const {
+  const Runs& mine = slices[static_cast<std::size_t>(group_.rank())];
+  std::int64_t out_size = 0, in_size = 0;
+  for (int r = 0; r < group_.size(); ++r) {
+    out_size += packed_size(slices[static_cast<std::size_t>(r)], group_.rank());
+    in_size += packed_size(mine, r);
+  }
+  T* out = room<T>(outgoing, out_size);
+  T* in = room<T>(incoming, in_size);
+  std::vector<std::span<const std::byte>> sent;
+  std::vector<std::span<std::byte>> received;
+  for (int r = 0; r < group_.size(); ++r) {
+    const Runs& theirs = slices[static_cast<std::size_t>(r)];
+    const bool is_mine = r == group_.rank();
+    sent.push_back(is_mine ? std::span<const std::byte>() : pack_partials(theirs, out));
+    out += packed_size(theirs, group_.rank());
+    received.push_back(as_bytes_of(in, is_mine ? 0 : packed_size(mine, r)));
+    in += packed_size(mine, r);
+  }
+  group_.move({sent, received});
+  add(mine, received);
+}
+
+/// Each rank shows the sums of its slice to all.
+template <class T>
+void Summation<T>::show_slices(const std::vector<Runs>& slices, Tensor& scratch) const {
+  std::int64_t size = 0;
+  for (const Runs& slice : slices) {
+    for (const Run& run : slice) size += run.length;
+  }
+  T* at = room<T>(scratch, size);
+  std::vector<std::span<std::byte>> shown;
+  for (const Runs& slice : slices) {
+    shown.push_back(sums_or(slice, at));
+    at += shown.back().size() / sizeof(T);
+  }
+  const auto me = static_cast<std::size_t>(group_.rank());
+  copy_sums(slices[me], shown[me], false);
+  const std::span<const std::byte> mine = shown[me];
+  group_.move({{&mine, 1}, shown});
+  for (std::size_t r = 0; r < slices.size(); ++r) {
+    if (r != me) copy_sums(slices[r], shown[r], true);
+  }
+}
+
+template <class T>
+void Summation<T>::double_distances() {
+  static constexpr LaneInstruction kAdd[] = {
+      LaneInstruction::load(1), LaneInstruction::merge(0), LaneInstruction::store(2)};
+  Tensor buffer, other;
+  T* const data = room<T>(buffer, numel_);
+  T* const theirs = room<T>(other, (numel_ + 1) / 2);
+  const std::span<const std::byte> packed = pack_partials(runs(0, numel_), data);
+  if (packed.data() != reinterpret_cast<const std::byte*>(data)) {
+    std::memcpy(data, packed.data(), packed.size());
+  }
+  const auto swap = [&](int partner, std::span<const std::byte> out, std::span<std::byte> in) {
+    std::vector<std::span<const std::byte>> outgoing(static_cast<std::size_t>(group_.size()));
+    std::vector<std::span<std::byte>> incoming(outgoing.size());
+    outgoing[static_cast<std::size_t>(partner)] = out;
+    incoming[static_cast<std::size_t>(partner)] = in;
+    group_.move({outgoing, incoming});
+  };
+  // Neighbours merge first, which is the tree; each keeps half of what both have.
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges{{0, numel_}};
+  for (int bit = 1; bit < group_.size(); bit *= 2) {
+    const auto [begin, end] = ranges.back();
+    const std::int64_t middle = begin + (end - begin) / 2;
+    const bool is_left = (group_.rank() & bit) == 0;
+    const std::int64_t from = is_left ? begin : middle, to = is_left ? middle : end;
+    const std::int64_t give = is_left ? middle : begin, length = end - begin - (to - from);
+    swap(group_.rank() ^ bit, as_bytes_of(data + give, length), as_bytes_of(theirs, to - from));
+    T* const slots[] = {
+        is_left ? data + from : theirs, is_left ? theirs : data + from, data + from};
+    merge<T>({kAdd, 3, 0}, slots, to - from);
+    ranges.emplace_back(from, to);
+  }
+  for (int bit = group_.size() / 2; bit > 0; bit /= 2) {
+    const auto [from, to] = ranges.back();
+    ranges.pop_back();
+    const auto [begin, end] = ranges.back();
+    const std::int64_t take = from == begin ? to : begin;
+    swap(group_.rank() ^ bit,
+         as_bytes_of(data + from, to - from),
+         as_bytes_of(data + take, end - begin - (to - from)));
+  }
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    std::copy_n(data + starts_[i], starts_[i + 1] - starts_[i], sums_[i]);
+  }
+}
+
+template class Summation<float>;
+template class Summation<double>;
+
+}  // namespace accrue::dist

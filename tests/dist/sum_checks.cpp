@@ -1,0 +1,160 @@
+#include "accrue/tests/dist/sum_checks.h"
+
+#include "accrue/core/generator.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <bit>
+#include <limits>
+
+namespace accrue::test {
+
+using dist::NodeSum;
+using dist::ProcessGroup;
+using dist::sum_nodes;
+using dist::SumAlgorithm;
+
+namespace {
+
+constexpr std::int64_t kLengths[] = {0, 1, 7, 1000, 70000};
+
+struct DealtNode {
+  TreeNode node;
+  int rank = 0;
+};
+
+/// A whole tree, the same on all ranks: its nodes, who holds them, and their literal sum.
+struct Tree {
+  std::vector<DealtNode> nodes;
+  Tensor sum;
+
+  std::vector<TreeNode> nodes_of(int rank) const {
+    std::vector<TreeNode> result;
+    for (const DealtNode& dealt : nodes) {
+      if (dealt.rank == rank) result.push_back(dealt.node);
+    }
+    return result;
+  }
+};
+
+/// Values that tell one order from another, among them -0, infinities and NaN.
+Tensor partial_of(Generator& generator, std::int64_t length) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values(static_cast<std::size_t>(length));
+  const auto seed = static_cast<std::uint32_t>(generator.random_());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint32_t bits = (seed + static_cast<std::uint32_t>(i)) * 2654435761U;
+    const std::uint32_t kind = bits >> 28;
+    values[i] = static_cast<float>(static_cast<std::int32_t>(bits << 4)) * 0x1p-20f;
+    if (kind == 0 || i % 5 == 0) values[i] = -0.0f;
+    if (kind == 1) values[i] *= 1e8f;
+    if (bits % 97 == 0) values[i] = bits % 2 ? kInfinity : -kInfinity;
+    if (bits % 101 == 0) values[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return Tensor::from(values, {length});
+}
+
+Tensor add(const Tensor& left, const Tensor& right) {
+  std::vector<float> sum = left.to_vector<float>();
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += right.data<float>()[i];
+  return Tensor::from(sum, left.shape());
+}
+
+/// Cuts the tree at random into nodes, absent lanes and subtrees; returns the literal sum.
+Tensor cut(Generator& generator, int level, int index, std::int64_t length, int size, Tree& tree) {
+  const auto draw = [&](int count) { return static_cast<int>(generator.random_() % count); };
+  if (level == 0 || draw(3) == 0) {
+    if (draw(4) == 0) return Tensor::zeros({length});
+    Tensor partial = partial_of(generator, length);
+    tree.nodes.push_back({{level, index, partial}, draw(size)});
+    return partial;
+  }
+  const Tensor left = cut(generator, level - 1, 2 * index, length, size, tree);
+  return add(left, cut(generator, level - 1, 2 * index + 1, length, size, tree));
+}
+
+Tree random_tree(std::uint64_t seed, int lanes, std::int64_t length, int size) {
+  Generator generator;
+  generator.manual_seed(seed);
+  Tree tree;
+  tree.sum = cut(generator, std::countr_zero(static_cast<unsigned>(lanes)), 0, length, size, tree);
+  return tree;
+}
+
+void check(ProcessGroup& group, const Tree& tree, int lanes, SumAlgorithm algorithm) {
+  Tensor sum = Tensor::full(tree.sum.shape(), 7);
+  sum_nodes(group, lanes, tree.nodes_of(group.rank()), sum, algorithm);
+  CHECK(equal_bits(sum, tree.sum));
+}
+
+}  // namespace
+
+int check_sum_nodes(ProcessGroup& group) {
+  int sums = 0;
+  std::uint64_t seed = 0;
+  for (const int lanes : {1, 2, 4, 8, 16}) {
+    for (const std::int64_t length : kLengths) {
+      for (int cuts = 0; cuts < 3; ++cuts) {
+        const Tree tree = random_tree(++seed, lanes, length, group.size());
+        for (const SumAlgorithm algorithm :
+             {SumAlgorithm::automatic, SumAlgorithm::all_to_all, SumAlgorithm::gather}) {
+          check(group, tree, lanes, algorithm);
+          ++sums;
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+int check_one_node_each(ProcessGroup& group) {
+  int sums = 0;
+  for (int lanes = group.size(); lanes <= 16; lanes *= 2) {
+    for (const std::int64_t length : kLengths) {
+      Generator generator;
+      generator.manual_seed(static_cast<std::uint64_t>(length + lanes));
+      Tree tree;
+      std::vector<Tensor> level;
+      for (int r = 0; r < group.size(); ++r) {
+        level.push_back(partial_of(generator, length));
+        tree.nodes.push_back(
+            {{std::countr_zero(static_cast<unsigned>(lanes / group.size())), r, level.back()}, r});
+      }
+      for (; level.size() > 1; level.resize(level.size() / 2)) {
+        for (std::size_t i = 0; i < level.size() / 2; ++i) {
+          level[i] = add(level[2 * i], level[2 * i + 1]);
+        }
+      }
+      tree.sum = level[0];
+      for (const SumAlgorithm algorithm : {SumAlgorithm::automatic,
+                                           SumAlgorithm::all_to_all,
+                                           SumAlgorithm::doubling,
+                                           SumAlgorithm::gather}) {
+        check(group, tree, lanes, algorithm);
+        ++sums;
+      }
+    }
+  }
+  return sums;
+}
+
+int check_many_tensors(ProcessGroup& group) {
+  int sums = 0;
+  for (const SumAlgorithm algorithm :
+       {SumAlgorithm::automatic, SumAlgorithm::all_to_all, SumAlgorithm::gather}) {
+    std::vector<Tree> trees;
+    std::vector<NodeSum> calls;
+    for (const std::int64_t length : {3, 0, 70000, 1, 1000, 7, 100000, 0}) {
+      trees.push_back(random_tree(trees.size() + 40, 8, length, group.size()));
+      NodeSum& call = calls.emplace_back();
+      call.nodes = trees.back().nodes_of(group.rank());
+      for (TreeNode& node : call.nodes) node.partial = node.partial.clone();
+      call.sum = call.nodes.empty() ? Tensor::empty({length}) : call.nodes.back().partial;
+      ++sums;
+    }
+    sum_nodes(group, 8, calls, algorithm);
+    for (std::size_t i = 0; i < trees.size(); ++i) CHECK(equal_bits(calls[i].sum, trees[i].sum));
+  }
+  return sums;
+}
+
+}  // namespace accrue::test
