@@ -20,6 +20,7 @@ struct SumDims {
   const Tensor& x;
   std::uint32_t dims;  ///< bit d is set if dimension d is summed
   Tensor& y;
+  bool squares = false;  ///< sums the squares, each rounded
 };
 void launch_cpu(const SumDims& args);
 

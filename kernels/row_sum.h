@@ -14,6 +14,7 @@ struct RowSum {
   static constexpr const char* kName = "row_sum";
   Matrix<const T> x;
   T* sum = nullptr;
+  bool squares = false;  ///< sums the squares, each rounded
 };
 
 template <class T>

@@ -19,9 +19,9 @@ Shape reduced(const Shape& shape, unsigned mask, bool keep_dims) {
   return result;
 }
 
-Tensor sum_dims(const Tensor& x, unsigned mask) {
+Tensor sum_dims(const Tensor& x, unsigned mask, bool squares = false) {
   Tensor y = Tensor::empty(reduced(x.shape(), mask, false), x.dtype(), x.device());
-  kernels::launch_cpu(kernels::SumDims{x, mask, y});
+  kernels::launch_cpu(kernels::SumDims{x, mask, y, squares});
   return y;
 }
 
@@ -140,10 +140,7 @@ Variable norm(const Variable& x, std::span<const int> dims, bool keep_dims) {
   const unsigned mask = dims_mask(x, dims, "norm");
   const SampleAxis axis =
       reduced_axis(x, mask, keep_dims, "norm", "a norm over the sample dimension");
-  Tensor squares = Tensor::empty(x.shape(), x.dtype());
-  kernels::launch_cpu(
-      kernels::BinaryForward{kernels::BinaryOp::mul, x.value(), x.value(), squares});
-  Tensor y = sum_dims(squares, mask);
+  Tensor y = sum_dims(x.value(), mask, true);
   kernels::launch_cpu(kernels::UnaryForward{kernels::UnaryOp::sqrt, y, y});
   const Tensor kept = y.view(reduced(x.shape(), mask, true));
   if (keep_dims) y = kept;

@@ -53,11 +53,11 @@ void check_result(const SumDims& args, const Shape& kept) {
 
 /// Row sums; where rows lie beside each other in memory, neighbours are summed together.
 template <class T>
-void sum_rows(const Matrix<const T>& x, T* sums) {
-  if (x.row_stride != 1 || x.col_stride == 1) return launch_cpu(RowSum<T>{x, sums});
+void sum_rows(const Matrix<const T>& x, T* sums, bool squares) {
+  if (x.row_stride != 1 || x.col_stride == 1) return launch_cpu(RowSum<T>{x, sums, squares});
   constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
   const std::int64_t grain = kThreadWork / std::max<std::int64_t>(x.cols, 1) + 1;
-  const ColumnSums<T> columns{x.data, x.col_stride, x.cols, sums};
+  const ColumnSums<T> columns{x.data, x.col_stride, x.cols, sums, squares};
   parallel_for(x.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     ACCRUE_DISPATCH(sum_columns, columns, begin, end);
   });
@@ -73,9 +73,11 @@ void launch_cpu(const SumDims& args) {
   const std::span<const int> dims(order.data(), static_cast<std::size_t>(args.x.rank()));
   const Tensor rows = args.x.permute(dims).reshape({num_sums, length});
   Tensor sums = args.y.is_contiguous() ? args.y : Tensor::empty(kept, args.y.dtype());
-  visit_floating(args.x.dtype(), SumDims::kName, [&]<class T>(T) {
+  const char* const name = args.squares ? "norm" : SumDims::kName;
+  visit_floating(args.x.dtype(), name, [&]<class T>(T) {
     sum_rows<T>({rows.data<T>(), num_sums, length, rows.strides()[0], rows.strides()[1]},
-                sums.mutable_data<T>());
+                sums.mutable_data<T>(),
+                args.squares);
   });
   if (!sums.shares_storage(args.y)) args.y.copy_from(sums);
 }

@@ -11,6 +11,7 @@ struct ColumnSums {
   const T* x = nullptr;
   std::int64_t row_stride = 0, num_rows = 0;
   T* sums = nullptr;
+  bool squares = false;  ///< sums the squares of the elements
 };
 
 // Columns [begin, end).

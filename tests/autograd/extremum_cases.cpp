@@ -152,7 +152,7 @@ std::vector<BadCall> norm_errors() {
   return {throws<IndexError>("[norm] dim must lie in [-2, 1], got 2", {x}, over({2})),
           throws<ShapeError>(
               "[norm] dims must name each dimension once, got 1 twice", {x}, over({1, -1})),
-          throws<DTypeError>("[mul] needs float32 or float64, got int64; convert with to()",
+          throws<DTypeError>("[norm] needs float32 or float64, got int64; convert with to()",
                              {Tensor::arange(3)},
                              over({0})),
           throws<StateError>(kUndefined, {Tensor()}, over({0})),
