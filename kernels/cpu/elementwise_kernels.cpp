@@ -71,16 +71,13 @@ void map_floating(const MapRun& run) {
 }
 
 /// Calls body(power), where power(x) is x^exponent: what depends on the exponent alone is decided
-/// here, and small whole exponents are unrolled.
+/// here.
 template <class T, class Body>
 void with_power(T exponent, Body body) {
   if constexpr (sizeof(T) == sizeof(float)) {
-    const auto whole = [&](auto constant) {
-      body([](float x) { return scalar::whole_power(x, decltype(constant)::value); });
-    };
-    if (exponent == 1) return whole(std::integral_constant<int, 1>());
-    if (exponent == 2) return whole(std::integral_constant<int, 2>());
-    if (exponent == 3) return whole(std::integral_constant<int, 3>());
+    if (exponent == 1) return body([](float x) { return x; });
+    if (exponent == 2) return body([](float x) { return x * x; });  // exact before it rounds
+    if (exponent == 3) return body([](float x) { return scalar::whole_power(x, 3); });
     if (!scalar::is_small_whole(exponent)) {
       return body([=](float x) { return scalar::general_power(x, exponent); });
     }
