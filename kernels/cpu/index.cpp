@@ -20,10 +20,13 @@ bool all_below(const Tensor& index, std::int64_t size) {
   std::uint64_t outside = 0;
   for_each_run<1>(shape, {index.strides()}, [&](const StridedRun<1>& run) {
     const std::int64_t* const values = first + run.offset[0];
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      const std::int64_t value = values[i * run.stride[0]];
-      outside |= static_cast<std::uint64_t>(value) | static_cast<std::uint64_t>(size - 1 - value);
-    }
+    const auto look_at = [&](std::int64_t stride) {
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const std::int64_t value = values[i * stride];
+        outside |= static_cast<std::uint64_t>(value) | static_cast<std::uint64_t>(size - 1 - value);
+      }
+    };
+    run.stride[0] == 1 ? look_at(1) : look_at(run.stride[0]);
   });
   return outside >> 63 == 0;
 }
@@ -93,6 +96,11 @@ std::pair<Shape, std::int64_t> without_dim(const Tensor& x, int dim) {
   return {strides, along};
 }
 
+template <class T>
+void add_row(const T* in, std::int64_t count, T* out) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] += in[i];
+}
+
 }  // namespace
 
 void launch_cpu(const Gather& args) {
@@ -144,6 +152,9 @@ void launch_cpu(const ScatterAdd& args) {
                       const std::int64_t* const picks = index + run.offset[0];
                       const T* const in = dy + run.offset[1];
                       T* const out = dx + run.offset[2];
+                      if (of_index == 0 && of_y == 1 && of_x == 1) {
+                        return add_row(in, run.count, out + *picks * step);
+                      }
                       for (std::int64_t i = 0; i < run.count; ++i) {
                         out[i * of_x + picks[i * of_index] * step] += in[i * of_y];
                       }
