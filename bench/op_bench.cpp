@@ -252,7 +252,13 @@ bool agree(const std::vector<Tensor>& ours, const std::vector<Tensor>& peers) {
   return true;
 }
 
-void compare(Report& report, const Op& op, std::size_t size, int pairs, double seconds) {
+struct Effort {
+  int pairs;
+  double seconds;  ///< of a turn
+};
+
+/// Adds the cases of one size; returns the ratios of forward and of forward with backward.
+std::array<double, 2> compare(Report& report, const Op& op, std::size_t size, Effort effort) {
   std::vector<Tensor> operands;
   Operands plain;
   for (const Operand& operand : op.operands) {
@@ -266,13 +272,27 @@ void compare(Report& report, const Op& op, std::size_t size, int pairs, double s
   if (!agree(ours.results(), peers.results()))
     throw ProgramEnd{kInternal, name + " differs from the peer's"};
 
-  const auto turns = [&](const char* what, const auto& our_call, const auto& peer_call) {
-    report.compare(name + what,
-                   time_in_turns(repeated(our_call, seconds), repeated(peer_call, seconds), pairs),
-                   kLeast);
+  const auto turns = [&](const std::string& what, const auto& our_call, const auto& peer_call) {
+    const Pair pair = time_in_turns(
+        repeated(our_call, effort.seconds), repeated(peer_call, effort.seconds), effort.pairs);
+    report.compare(what, pair);
+    return pair.ratio;
   };
-  turns("", ours.forward, peers.forward);
-  if (op.has_backward) turns(" + backward", ours.both, peers.both);
+  const double forward = turns(name, ours.forward, peers.forward);
+  return {forward, op.has_backward ? turns(name + " + backward", ours.both, peers.both) : forward};
+}
+
+/// Adds all cases of the operation and the claim about it, over the sizes.
+void compare(Report& report, const Op& op, Effort effort) {
+  double forward = 1, both = 1;
+  for (std::size_t size = 0; size < kSizes; ++size) {
+    const auto ratios = compare(report, op, size, effort);
+    forward *= std::pow(ratios[0], 1.0 / kSizes);
+    both *= std::pow(ratios[1], 1.0 / kSizes);
+  }
+  report.require(
+      fmt::format("{}: {:.2f}x, + backward {:.2f}x, >= {:.2f}x", op.name, forward, both, kLeast),
+      forward >= kLeast && both >= kLeast);
 }
 
 int run(int argc, char** argv) {
@@ -297,8 +317,7 @@ int run(int argc, char** argv) {
   report.machine("kernels", name_of(kernels::current_isa()));
   for (std::size_t i = 0; i < kOps.size(); ++i) {
     if (only != 0 && only != i + 1) continue;
-    for (std::size_t size = 0; size < kSizes; ++size)
-      compare(report, kOps[i], size, quick ? 3 : static_cast<int>(pairs), quick ? 1e-3 : 5e-3);
+    compare(report, kOps[i], quick ? Effort{3, 1e-3} : Effort{static_cast<int>(pairs), 5e-3});
   }
   const double mean = report.geomean();
   if (only == 0)
