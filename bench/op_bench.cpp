@@ -56,6 +56,9 @@ const Shapes kSquare = {{{32, 32}, {256, 256}, {1024, 1024}}};
 const Shapes kSquareRow = {{{32}, {256}, {1024}}};
 const Shapes kBatch = {{{4, 16, 16}, {16, 64, 64}, {64, 256, 256}}};
 const Shapes kHeads = {{{1, 2, 16, 32}, {2, 4, 128, 64}, {4, 8, 512, 64}}};
+const Shapes kImages = {{{2, 4, 12, 12}, {8, 16, 32, 32}, {16, 32, 56, 56}}};
+const Shapes kFilters = {{{8, 4, 3, 3}, {32, 16, 3, 3}, {64, 32, 3, 3}}};
+const Shapes kChannels = {{{8}, {32}, {64}}};
 const Shapes kCube = {{{1, 32, 32}, {1, 64, 64}, {1, 256, 512}}};
 
 Operand normal(const Shapes& shapes) { return {Operand::normal, shapes}; }
@@ -149,6 +152,11 @@ const std::vector<Op> kOps = {
     {"matmul batched",
      {normal(kBatch), normal(kBatch)},
      [](auto& v) { return matmul(v[0], v[1]); }},
+    {"conv2d",
+     {normal(kImages), parameter(kFilters), parameter(kChannels)},
+     [](auto& v) { return conv2d(v[0], v[1], v[2], {.padding = 1}); }},
+    {"max_pool2d", {normal(kImages)}, [](auto& v) { return max_pool2d(v[0], 2); }},
+    {"avg_pool2d", {normal(kImages)}, [](auto& v) { return avg_pool2d(v[0], 2); }},
     {"attention",
      {normal(kHeads), normal(kHeads), normal(kHeads)},
      [](auto& v) { return scaled_dot_product_attention(v[0], v[1], v[2]); }},
@@ -297,7 +305,7 @@ void compare(Report& report, const Op& op, Effort effort) {
 
 int run(int argc, char** argv) {
   std::string json;
-  std::int64_t threads = 1, pairs = 15;
+  std::int64_t threads = 1, pairs = 9;
   std::size_t only = 0;
   bool quick = false;
   std::vector<std::string> names = {"all"};
