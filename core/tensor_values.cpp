@@ -61,7 +61,7 @@ void for_each_offset(const Shape& shape, const Shape& strides, Visit visit) {
 }
 
 /// Copies in[i * in_step + j] to out[j * out_step + i] for all i < rows and j < cols, in elements
-/// of Size bytes. Tiles as wide as a cache line let each line be read and written once.
+/// of Size bytes. Tiles of whole cache lines let each line be read and written once.
 template <std::size_t Size>
 void copy_transposed(std::byte* out,
                      const std::byte* in,
@@ -69,7 +69,7 @@ void copy_transposed(std::byte* out,
                      std::size_t cols,
                      std::size_t out_step,
                      std::size_t in_step) {
-  constexpr std::size_t kTile = 64 / Size;
+  constexpr std::size_t kTile = 128 / Size;
   std::byte tile[kTile][kTile * Size];
   for (std::size_t row = 0; row < rows; row += kTile) {
     const std::size_t height = std::min(kTile, rows - row);
