@@ -17,7 +17,8 @@ constexpr const char* kNames[] = {"barrier",
                                   "all_to_all_bytes",
                                   "sum_nodes",
                                   "ring_all_reduce",
-                                  "duplicate"};
+                                  "duplicate",
+                                  "end"};
 
 const char* name_of(ReduceOp op) {
   return op == ReduceOp::sum ? "sum" : op == ReduceOp::max ? "max" : "min";
@@ -45,7 +46,7 @@ std::string detail_of(const Call& call) {
 
 bool has_elements(CallKind kind) {
   return kind != CallKind::barrier && kind != CallKind::all_gather_bytes &&
-         kind != CallKind::all_to_all_bytes && kind != CallKind::duplicate;
+         kind != CallKind::all_to_all_bytes && kind != CallKind::duplicate && kind != CallKind::end;
 }
 
 }  // namespace
@@ -61,9 +62,40 @@ std::string describe(const Call& call) {
   return what;
 }
 
+std::string gone(const Call& call, int rank, std::string_view reason) {
+  return text("[",
+              name_of(call.kind),
+              "] all ranks must come to ",
+              describe(call),
+              ", got rank ",
+              rank,
+              " gone: ",
+              reason,
+              "; make all ranks issue the same collectives");
+}
+
+std::string late(const Call& call, double seconds, std::string_view ranks) {
+  return text("[",
+              name_of(call.kind),
+              "] all ranks must come within ",
+              seconds,
+              " s, got nothing from rank ",
+              ranks,
+              " for ",
+              describe(call),
+              "; see what that rank does, or raise the timeout");
+}
+
 void check_same(std::span<const Call> calls) {
   const auto differs = [&](const Call& call) { return call != calls.front(); };
   if (std::none_of(calls.begin(), calls.end(), differs)) return;
+  const auto ends = [](const Call& call) { return call.kind == CallKind::end; };
+  const auto ending = std::find_if(calls.begin(), calls.end(), ends);
+  if (ending != calls.end()) {
+    const Call& other = *std::find_if_not(calls.begin(), calls.end(), ends);
+    fail<DistributedError>(
+        gone(other, static_cast<int>(ending - calls.begin()), "its process ended"));
+  }
   // Ranks that agree share an entry, in the order of their first rank.
   std::string message;
   std::vector<char> is_named(calls.size());

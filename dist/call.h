@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace accrue::dist {
 
@@ -24,6 +25,7 @@ enum class CallKind : std::uint8_t {
   sum_nodes,
   ring_all_reduce,
   duplicate,
+  end,
 };
 
 /// The 16 bytes that every collective exchanges first. Ranks whose calls differ all throw the same
@@ -43,9 +45,14 @@ static_assert(sizeof(Call) == 16);
 const char* name_of(CallKind kind);
 /// Call 7, all_reduce(sum) of 3 float32.
 std::string describe(const Call& call);
+/// The text of a DistributedError: `rank` left and will not come to `call`.
+std::string gone(const Call& call, int rank, std::string_view reason);
+/// The text of a TimeoutError: `ranks` did not come to `call`.
+std::string late(const Call& call, double seconds, std::string_view ranks);
 /// Throws unless all ranks made the same call. `calls[r]` is what rank r said.
 ///
-/// Errors:  MismatchError with the same text on all ranks, naming what each rank called.
+/// Errors:  with the same text on all ranks: DistributedError naming a rank whose process ends,
+///          else MismatchError naming what each rank called.
 void check_same(std::span<const Call> calls);
 
 }  // namespace accrue::dist

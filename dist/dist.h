@@ -3,5 +3,7 @@
 
 #include "accrue/dist/call.h"
 #include "accrue/dist/process_group.h"
+#include "accrue/dist/ring.h"
 #include "accrue/dist/sum_nodes.h"
 #include "accrue/dist/threads.h"
+#include "accrue/dist/world.h"

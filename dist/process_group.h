@@ -13,7 +13,8 @@
 namespace accrue::dist {
 
 struct GroupOptions {
-  double timeout = 1800;  ///< seconds that a collective waits for an absent rank
+  double timeout = 1800;      ///< seconds that a collective waits for an absent rank
+  bool shared_memory = true;  ///< between processes of one host; else they send messages
 };
 
 /// Bytes that one step of a collective moves. What rank r sends to rank d has the size of what rank

@@ -113,16 +113,7 @@ void SharedGroup::wait_for_all() {
       check_intact();
       check_on(r);
       if (waiting.pause()) continue;
-      break_group(Breakage::timeout,
-                  text("[",
-                       name_of(call_.kind),
-                       "] all ranks must come within ",
-                       timeout(),
-                       " s, got nothing from rank ",
-                       ranks_behind(),
-                       " for ",
-                       describe(call_),
-                       "; see what that rank does, or raise the timeout"));
+      break_group(Breakage::timeout, late(call_, timeout(), ranks_behind()));
     }
   }
 }
@@ -132,16 +123,7 @@ void SharedGroup::check_on(int rank) {
   const RankSlot& other = region_.slot(rank);
   if (!other.has_left.load(std::memory_order_acquire)) return;
   if (has_come(rank)) return;
-  break_group(Breakage::lost,
-              text("[",
-                   name_of(call_.kind),
-                   "] all ranks must come to ",
-                   describe(call_),
-                   ", got rank ",
-                   rank,
-                   " gone: ",
-                   other.reason,
-                   "; make all ranks issue the same collectives"));
+  break_group(Breakage::lost, gone(call_, rank, other.reason));
 }
 
 std::string SharedGroup::ranks_behind() const {
@@ -152,9 +134,20 @@ std::string SharedGroup::ranks_behind() const {
   return ranks;
 }
 
-void SharedGroup::check_intact() const {
+bool SharedGroup::all_have_left(double seconds) const {
+  Waiting waiting(seconds, size());
+  for (int r = 0; r < size(); ++r) {
+    while (!region_.slot(r).has_left.load(std::memory_order_acquire)) {
+      if (!waiting.pause()) return false;
+    }
+  }
+  return true;
+}
+
+void SharedGroup::check_intact() {
   const Breakage& breakage = region_.breakage();
   if (breakage.state.load(std::memory_order_acquire) != Breakage::written) return;
+  note_broken();
   if (breakage.kind == Breakage::timeout) throw TimeoutError(breakage.message);
   if (breakage.kind == Breakage::mismatch) throw MismatchError(breakage.message);
   throw DistributedError(breakage.message);

@@ -19,6 +19,10 @@ class SharedGroup : public ProcessGroup {
   void leave(const std::string& reason);
 
  protected:
+  /// Waits until every rank has left, at most so many seconds.
+  bool all_have_left(double seconds) const;
+  /// Called when a call fails because the group is broken.
+  virtual void note_broken() noexcept {}
   void compare_and_move(const Call& call, const Movement& movement) override;
 
  private:
@@ -33,7 +37,7 @@ class SharedGroup : public ProcessGroup {
   }
   void check_on(int rank);
   std::string ranks_behind() const;
-  void check_intact() const;
+  void check_intact();
   [[noreturn]] void break_group(Breakage::Kind kind, const std::string& message);
 
   SharedRegion region_;

@@ -1,6 +1,7 @@
 #include "accrue/dist/threads.h"
 
 #include "accrue/dist/shared_group.h"
+#include "accrue/dist/thread_world.h"
 
 #include <exception>
 #include <mutex>
@@ -67,10 +68,11 @@ class Failure {
   std::exception_ptr first_;
 };
 
-void run_rank(ThreadsGroup& group, const RankBody& body, Failure& failure) {
+void run_rank(const std::shared_ptr<ThreadsGroup>& group, RankBody body, Failure& failure) {
   std::string reason = "it returned";
+  thread_world() = group;
   try {
-    body(group);
+    body(*group);
   } catch (const std::exception& error) {
     failure.keep(std::current_exception());
     reason = text("it threw ", error.what());
@@ -78,7 +80,7 @@ void run_rank(ThreadsGroup& group, const RankBody& body, Failure& failure) {
     failure.keep(std::current_exception());
     reason = "it threw";
   }
-  group.leave_all(reason);
+  group->leave_all(reason);
 }
 
 }  // namespace
@@ -91,15 +93,15 @@ void run_rank_threads(int size, RankBody body, const GroupOptions& options) {
                size,
                "; pass how many threads to start");
   const auto hub = std::make_shared<Hub>(size);
-  std::vector<std::unique_ptr<ThreadsGroup>> groups;
+  std::vector<std::shared_ptr<ThreadsGroup>> groups;
   for (int r = 0; r < size; ++r) {
-    groups.push_back(std::make_unique<ThreadsGroup>(r, size, options.timeout, hub));
+    groups.push_back(std::make_shared<ThreadsGroup>(r, size, options.timeout, hub));
   }
   Failure failure;
   std::vector<std::thread> threads;
   try {
     for (const auto& group : groups) {
-      threads.emplace_back([&] { run_rank(*group, body, failure); });
+      threads.emplace_back([&] { run_rank(group, body, failure); });
     }
   } catch (...) {  // no more threads: those that run must not wait for the others
     failure.keep(std::current_exception());

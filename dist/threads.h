@@ -26,7 +26,7 @@ class RankBody {
 void run_rank_threads(int size, RankBody body, const GroupOptions& options);
 
 /// Calls body(group) on `size` new threads, one per rank, and returns when all have ended. A new
-/// thread has its own default generator, grad mode and window.
+/// thread has its own default generator, grad mode and window; world() is its group.
 ///
 /// When a rank ends, by an exception or not, the others' calls that need it throw DistributedError.
 /// The exception that was thrown first is rethrown here.

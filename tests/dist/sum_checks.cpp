@@ -1,6 +1,7 @@
 #include "accrue/tests/dist/sum_checks.h"
 
 #include "accrue/core/generator.h"
+#include "accrue/dist/ring.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <bit>
@@ -155,6 +156,33 @@ int check_many_tensors(ProcessGroup& group) {
     for (std::size_t i = 0; i < trees.size(); ++i) CHECK(equal_bits(calls[i].sum, trees[i].sum));
   }
   return sums;
+}
+
+int check_ring(ProcessGroup& group) {
+  const int size = group.size();
+  for (const std::int64_t length : kLengths) {
+    std::vector<std::vector<float>> values;
+    for (int r = 0; r < size; ++r) {
+      Generator generator;
+      generator.manual_seed(static_cast<std::uint64_t>(r));
+      values.push_back(partial_of(generator, length).to_vector<float>());
+    }
+    std::vector<float> wanted(static_cast<std::size_t>(length));
+    for (int slice = 0; slice < size; ++slice) {
+      for (auto i = static_cast<std::size_t>(length * slice / size);
+           i < static_cast<std::size_t>(length * (slice + 1) / size);
+           ++i) {
+        wanted[i] = values[static_cast<std::size_t>((slice + 1) % size)][i];
+        for (int r = 2; r <= size; ++r) {
+          wanted[i] += values[static_cast<std::size_t>((slice + r) % size)][i];
+        }
+      }
+    }
+    Tensor tensor = Tensor::from(values[static_cast<std::size_t>(group.rank())], {length});
+    dist::ring_all_reduce(group, tensor);
+    CHECK(equal_bits(tensor, Tensor::from(wanted, {length})));
+  }
+  return static_cast<int>(std::size(kLengths));
 }
 
 }  // namespace accrue::test

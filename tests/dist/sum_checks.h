@@ -15,4 +15,7 @@ int check_one_node_each(dist::ProcessGroup& group);
 /// Many tensors of different nodes and lengths in one call, one of them its own partial.
 int check_many_tensors(dist::ProcessGroup& group);
 
+/// Rings over five lengths: each slice added rank by rank; returns how many sums were checked.
+int check_ring(dist::ProcessGroup& group);
+
 }  // namespace accrue::test

@@ -1,0 +1,177 @@
+#include "accrue/dist/mpi/message_group.h"
+
+#include "accrue/dist/waiting.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace accrue::dist::mpi {
+namespace {
+
+constexpr int kDataTag = 1, kNewsTag = 2;
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // MPI counts in int
+
+/// Why a rank gives the group up. Small enough that MPI sends it without the receiver.
+struct News {
+  char message[1024] = {};
+};
+
+}  // namespace
+
+MessageGroup::MessageGroup(
+    MPI_Comm comm, int rank, int size, int local_rank, const GroupOptions& options, Maker make)
+    : ProcessGroup(rank, size, options.timeout),
+      comm_(comm),
+      local_rank_(local_rank),
+      make_(make) {}
+
+std::shared_ptr<ProcessGroup> MessageGroup::duplicate() {
+  begin_empty(CallKind::duplicate);
+  return make_(comm_, {.timeout = timeout(), .shared_memory = false});
+}
+
+bool MessageGroup::end(double seconds) noexcept {
+  try {
+    set_timeout(seconds);
+    begin_empty(CallKind::end);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void MessageGroup::compare_and_move(const Call& call, const Movement& movement) {
+  call_ = call;
+  std::vector<Call> calls(static_cast<std::size_t>(size()));
+  const std::span<const std::byte> mine = std::as_bytes(std::span(&call, 1));
+  std::vector<std::span<std::byte>> incoming;
+  for (Call& other : calls) incoming.push_back(std::as_writable_bytes(std::span(&other, 1)));
+  move({{&mine, 1}, incoming});
+  try {
+    check_same(calls);
+  } catch (const DistributedError&) {  // known to all: each compared the same calls
+    give_up(std::current_exception());
+  }
+  move(movement);
+}
+
+void MessageGroup::move(const Movement& movement) {
+  check_intact();
+  std::vector<Transfer> transfers;
+  post(movement, transfers);
+  const auto me = static_cast<std::size_t>(rank());
+  const std::span<std::byte> to = movement.incoming[me];
+  const auto from = movement.outgoing[movement.outgoing.size() == 1 ? 0 : me];
+  if (!to.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), to.size());
+  wait(transfers);
+}
+
+void MessageGroup::post(const Movement& movement, std::vector<Transfer>& transfers) {
+  const auto start = [&](int other, bool is_receive, auto bytes, const auto& begin) {
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), kMostBytes))) {
+      const int count = static_cast<int>(std::min(bytes.size(), kMostBytes));
+      Transfer& transfer = transfers.emplace_back(Transfer{MPI_REQUEST_NULL, other, is_receive});
+      call("MPI_Isend or MPI_Irecv", [&] { return begin(bytes.data(), count, &transfer.request); });
+    }
+  };
+  // Neighbours first, so that not all ranks send to the same one at once.
+  for (int i = 1; i < size(); ++i) {
+    const int from = (rank() + size() - i) % size(), to = (rank() + i) % size();
+    start(from,
+          true,
+          movement.incoming[static_cast<std::size_t>(from)],
+          [&](auto* data, int n, auto* r) {
+            return MPI_Irecv(data, n, MPI_BYTE, from, kDataTag, comm_, r);
+          });
+    const std::size_t piece = movement.outgoing.size() == 1 ? 0 : static_cast<std::size_t>(to);
+    start(to, false, movement.outgoing[piece], [&](const auto* data, int n, auto* r) {
+      return MPI_Isend(data, n, MPI_BYTE, to, kDataTag, comm_, r);
+    });
+  }
+}
+
+void MessageGroup::wait(std::vector<Transfer>& transfers) {
+  std::vector<MPI_Request> requests;
+  for (const Transfer& transfer : transfers) requests.push_back(transfer.request);
+  Waiting waiting(timeout(), size());
+  try {
+    for (int done = 0;;) {
+      call("MPI_Testall", [&] {
+        return MPI_Testall(
+            static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      });
+      if (done) return;
+      hear();
+      if (!waiting.pause()) time_out(late(call_, timeout(), ranks_behind(transfers)));
+    }
+  } catch (...) {
+    drop(transfers);
+    throw;
+  }
+}
+
+/// A rank that comes late must not write to memory that this one no longer waits for.
+void MessageGroup::drop(std::vector<Transfer>& transfers) noexcept {
+  const std::lock_guard guard(lock());
+  for (Transfer& transfer : transfers) {
+    if (transfer.request == MPI_REQUEST_NULL) continue;
+    if (transfer.is_receive) MPI_Cancel(&transfer.request);
+    MPI_Request_free(&transfer.request);
+  }
+}
+
+std::string MessageGroup::ranks_behind(std::vector<Transfer>& transfers) const {
+  std::vector<char> is_behind(static_cast<std::size_t>(size()));
+  for (Transfer& transfer : transfers) {
+    int done = 0;
+    call("MPI_Test", [&] { return MPI_Test(&transfer.request, &done, MPI_STATUS_IGNORE); });
+    if (!done) is_behind[static_cast<std::size_t>(transfer.rank)] = 1;
+  }
+  std::string ranks;
+  for (int r = 0; r < size(); ++r) {
+    if (is_behind[static_cast<std::size_t>(r)]) ranks += text(ranks.empty() ? "" : ", ", r);
+  }
+  return ranks;
+}
+
+void MessageGroup::check_intact() {
+  if (!broken_) hear();
+  if (broken_) std::rethrow_exception(broken_);
+}
+
+/// Throws what another rank says it gave up for.
+void MessageGroup::hear() {
+  int has_news = 0;
+  MPI_Status status;
+  call("MPI_Iprobe",
+       [&] { return MPI_Iprobe(MPI_ANY_SOURCE, kNewsTag, comm_, &has_news, &status); });
+  if (!has_news) return;
+  News news;
+  call("MPI_Recv", [&] {
+    return MPI_Recv(
+        &news, sizeof news, MPI_BYTE, status.MPI_SOURCE, kNewsTag, comm_, MPI_STATUS_IGNORE);
+  });
+  give_up(std::make_exception_ptr(TimeoutError(news.message)));
+}
+
+void MessageGroup::give_up(std::exception_ptr error) {
+  note_breakage();
+  broken_ = std::move(error);
+  std::rethrow_exception(broken_);
+}
+
+/// Tells all ranks why this one gives up, and throws it.
+void MessageGroup::time_out(const std::string& message) {
+  // Never freed: MPI may send it as long as the process lives.
+  auto* const news = new News;
+  news->message[message.copy(news->message, sizeof news->message - 1)] = '\0';
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    call("MPI_Isend",
+         [&] { return MPI_Isend(news, sizeof *news, MPI_BYTE, r, kNewsTag, comm_, &request); });
+  }
+  give_up(std::make_exception_ptr(TimeoutError(message)));
+}
+
+}  // namespace accrue::dist::mpi

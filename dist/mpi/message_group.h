@@ -1,0 +1,55 @@
+// MessageGroup: collectives between processes that send each other messages.
+#pragma once
+
+#include "accrue/dist/mpi/runtime.h"
+#include "accrue/dist/process_group.h"
+
+#include <exception>
+
+namespace accrue::dist::mpi {
+
+/// Every step: nonblocking sends and receives, polled until the deadline, since MPI itself would
+/// wait for ever. The first step of a collective exchanges calls with all ranks, so that an absent
+/// rank is found by all. A rank that gives up tells the others why.
+class MessageGroup final : public ProcessGroup, public World {
+ public:
+  using Maker = std::shared_ptr<ProcessGroup> (*)(MPI_Comm, const GroupOptions&);
+
+  /// `make` builds duplicates.
+  MessageGroup(
+      MPI_Comm comm, int rank, int size, int local_rank, const GroupOptions& options, Maker make);
+
+  const char* backend() const override { return "mpi"; }
+  int local_rank() const override { return local_rank_; }
+  bool shares_memory() const override { return false; }
+  std::int64_t step_bytes() const override { return 1 << 20; }
+  std::shared_ptr<ProcessGroup> duplicate() override;
+  void move(const Movement& movement) override;
+  bool end(double seconds) noexcept override;
+
+ private:
+  /// A message under way.
+  struct Transfer {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rank = 0;
+    bool is_receive = false;
+  };
+
+  void compare_and_move(const Call& call, const Movement& movement) override;
+  void post(const Movement& movement, std::vector<Transfer>& transfers);
+  void wait(std::vector<Transfer>& transfers);
+  void drop(std::vector<Transfer>& transfers) noexcept;
+  std::string ranks_behind(std::vector<Transfer>& transfers) const;
+  void check_intact();
+  void hear();
+  [[noreturn]] void give_up(std::exception_ptr error);
+  [[noreturn]] void time_out(const std::string& message);
+
+  MPI_Comm comm_;
+  int local_rank_;
+  Maker make_;
+  Call call_;
+  std::exception_ptr broken_;
+};
+
+}  // namespace accrue::dist::mpi

@@ -1,0 +1,88 @@
+// The checks of process groups between processes: mpirun -n W mpi_ranks [--messages].
+//
+// Every rank runs every test case. A case that breaks a group breaks a duplicate.
+#include "accrue/dist/world.h"
+#include "accrue/tests/dist/group_checks.h"
+#include "accrue/tests/dist/sum_checks.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+using namespace accrue;
+using namespace accrue::dist;
+
+namespace {
+
+/// Shared memory, or messages where ACCRUE_TEST_MESSAGES is set.
+ProcessGroup& group() {
+  static const std::shared_ptr<ProcessGroup> ranks =
+      init({.timeout = 60, .shared_memory = !std::getenv("ACCRUE_TEST_MESSAGES")});
+  return *ranks;
+}
+
+template <class Type, class Body>
+std::string message(const Body& body) {
+  try {
+    body();
+  } catch (const Type& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("dist.mpi_ranks: the world is what mpirun started") {
+  REQUIRE(group().size() == std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE")));
+  CHECK(group().rank() == std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")));
+  CHECK(group().local_rank() == std::atoi(std::getenv("OMPI_COMM_WORLD_LOCAL_RANK")));
+  CHECK(group().backend() == std::string("mpi"));
+  CHECK(group().shares_memory() == !std::getenv("ACCRUE_TEST_MESSAGES"));
+  CHECK(world().get() == &group());
+  CHECK_THROWS_AS(init({}), StateError);
+}
+
+TEST_CASE("dist.mpi_ranks: every collective is right") { test::check_collectives(group()); }
+
+TEST_CASE("dist.mpi_ranks: ordered sums and rings are those of threads") {
+  test::check_sum_nodes(group());
+  test::check_many_tensors(group());
+  test::check_ring(group());
+  if (std::has_single_bit(static_cast<unsigned>(group().size())))
+    test::check_one_node_each(group());
+}
+
+TEST_CASE("dist.mpi_ranks: calls that differ end in one text on all ranks") {
+  const auto twin = group().duplicate();
+  Tensor tensor = Tensor::zeros({3 + group().rank() / 2 * 4});
+  const std::string said = message<MismatchError>([&] {
+    if (twin->rank() == 1) twin->broadcast(tensor);
+    twin->all_reduce(tensor);
+  });
+  CHECK(
+      said.starts_with("[dist] all ranks must make the same call, got rank 0: call 1, "
+                       "all_reduce(sum) of 3 float32; rank 1: call 1, broadcast(from rank 0)"));
+  for (const std::string& other : group().all_gather_bytes(said)) CHECK(other == said);
+  CHECK(message<MismatchError>([&] { twin->barrier(); }) == said);
+}
+
+TEST_CASE("dist.mpi_ranks: an absent rank is named within the deadline and half a second") {
+  const auto twin = group().duplicate();
+  twin->set_timeout(0.3);
+  group().barrier();
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_late = group().rank() == 1;
+  if (is_late) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  Tensor tensor = Tensor::zeros({3});
+  const std::string said = message<TimeoutError>([&] { twin->all_reduce(tensor); });
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CHECK((is_late || seconds < 0.8));
+  CHECK(said ==
+        "[all_reduce] all ranks must come within 0.3 s, got nothing from rank 1 for call 1, "
+        "all_reduce(sum) of 3 float32; see what that rank does, or raise the timeout");
+  group().barrier();
+}
