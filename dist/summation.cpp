@@ -1,6 +1,6 @@
 #include "accrue/dist/summation.h"
 
-#include "accrue/kernels/linear.h"
+#include "accrue/dist/merge.h"
 
 #include <algorithm>
 #include <bit>
@@ -23,12 +23,6 @@ T* room(Tensor& scratch, std::int64_t count) {
     scratch = Tensor::empty({count}, dtype_of<T>);
   }
   return scratch.mutable_data<T>();
-}
-
-/// Runs a program that chains no rows over `count` elements of its slots.
-template <class T>
-void merge(const kernels::LaneProgram& program, std::span<T* const> slots, std::int64_t count) {
-  kernels::launch_cpu(kernels::LinearBiasGrad<T>{{nullptr, 0, count, count, 1}, program, slots});
 }
 
 }  // namespace
