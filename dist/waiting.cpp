@@ -8,11 +8,16 @@ namespace {
 constexpr int kSpins = 2000;
 constexpr std::chrono::microseconds kYielding{2000}, kNap{100};
 
+/// Read once: the standard library opens a file for it.
+int num_cores() {
+  static const int count = static_cast<int>(std::thread::hardware_concurrency());
+  return count;
+}
+
 }  // namespace
 
 Waiting::Waiting(double seconds, int num_ranks)
-    : seconds_(seconds),
-      spins_(num_ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0) {}
+    : seconds_(seconds), spins_(num_ranks <= num_cores() ? kSpins : 0) {}
 
 bool Waiting::pause() {
   if (count_++ < spins_) return true;
