@@ -9,7 +9,7 @@ namespace {
 
 /// A length and the first bytes: short strings need no second step.
 struct Head {
-  static constexpr std::size_t kBytes = 248;
+  static constexpr std::size_t kBytes = 2040;
   std::uint64_t size;
   char first[kBytes];
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace accrue::dist {
 namespace {
@@ -128,6 +129,19 @@ void ProcessGroup::set_timeout(double seconds) {
 void ProcessGroup::begin(Call call, const Movement& movement) {
   call.sequence = ++sequence_;
   compare_and_move(call, movement);
+}
+
+std::vector<ConstBytes> ProcessGroup::look(std::span<const ConstBytes> outgoing,
+                                           std::span<const std::size_t> sizes) {
+  looked_at_.resize(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+  std::vector<Bytes> incoming;
+  std::size_t at = 0;
+  for (const std::size_t size : sizes) {
+    incoming.push_back(std::span(looked_at_).subspan(at, size));
+    at += size;
+  }
+  move({outgoing, incoming});
+  return {incoming.begin(), incoming.end()};
 }
 
 void ProcessGroup::begin_empty(CallKind kind) {

@@ -84,6 +84,10 @@ class ProcessGroup {
   std::vector<std::string> begin_all_gather_bytes(Call call, std::string_view bytes);
   /// A further step of the collective that begin() opened.
   virtual void move(const Movement& movement) = 0;
+  /// A further step, of which what comes from rank r, sizes[r] bytes, is only read: the result says
+  /// where it lies until the next step. No piece may exceed step_bytes() on any rank.
+  virtual std::vector<std::span<const std::byte>> look(
+      std::span<const std::span<const std::byte>> outgoing, std::span<const std::size_t> sizes);
   /// Bytes per rank that one step moves best.
   virtual std::int64_t step_bytes() const = 0;
   /// Whether all steps cost the same, however many ranks take part.
@@ -100,6 +104,7 @@ class ProcessGroup {
   int rank_, size_;
   double timeout_ = 0;
   std::uint32_t sequence_ = 0;
+  std::vector<std::byte> looked_at_;  ///< where look() puts what arrives
 };
 
 /// A group of one rank: collectives copy.

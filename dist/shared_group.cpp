@@ -41,6 +41,20 @@ void SharedGroup::leave(const std::string& reason) {
 
 void SharedGroup::move(const Movement& movement) { run(movement, false); }
 
+std::vector<std::span<const std::byte>> SharedGroup::look(
+    std::span<const std::span<const std::byte>> outgoing, std::span<const std::size_t> sizes) {
+  // Boxes alternate, so those of this step stay as they are until this rank comes to the next.
+  const std::uint64_t step = step_;
+  const std::vector<std::span<std::byte>> nowhere(sizes.size());
+  run({outgoing, nowhere}, false);
+  std::vector<std::span<const std::byte>> result;
+  for (int r = 0; r < size(); ++r) {
+    const std::byte* box = region_.box(r, step) + rank() * step_bytes();
+    result.emplace_back(box, sizes[static_cast<std::size_t>(r)]);
+  }
+  return result;
+}
+
 void SharedGroup::compare_and_move(const Call& call, const Movement& movement) {
   call_ = call;
   run(movement, true);

@@ -14,6 +14,8 @@ class SharedGroup : public ProcessGroup {
   SharedGroup(int rank, int size, double timeout, SharedRegion region);
 
   void move(const Movement& movement) override;
+  std::vector<std::span<const std::byte>> look(std::span<const std::span<const std::byte>> outgoing,
+                                               std::span<const std::size_t> sizes) override;
   std::int64_t step_bytes() const override;
   /// Tells the others that this rank will come to no further call.
   void leave(const std::string& reason);

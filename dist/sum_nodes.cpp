@@ -7,7 +7,7 @@
 namespace accrue::dist {
 namespace {
 
-constexpr std::int64_t kFewBytes = 4096;  // up to here one step beats two
+constexpr std::int64_t kFewBytes = 4096;  // up to here partials travel with the list of nodes
 
 void check_sums(std::span<const NodeSum> sums) {
   for (const NodeSum& sum : sums) {
@@ -51,38 +51,48 @@ bool is_one_each(const std::vector<std::shared_ptr<const SumPlan>>& plans) {
 
 /// Depends only on what all ranks know.
 SumAlgorithm choose(const ProcessGroup& group,
-                    const std::vector<std::shared_ptr<const SumPlan>>& plans,
-                    std::int64_t bytes) {
-  std::int64_t nodes = 1;
-  for (const auto& plan : plans) nodes = std::max<std::int64_t>(nodes, std::ssize(plan->leaves));
-  if (group.size() == 1 || bytes * nodes <= kFewBytes) return SumAlgorithm::gather;
+                    const std::vector<std::shared_ptr<const SumPlan>>& plans) {
+  if (group.size() == 1) return SumAlgorithm::gather;
   if (!group.shares_memory() && group.size() > 2 && is_one_each(plans)) {
     return SumAlgorithm::doubling;
   }
   return SumAlgorithm::all_to_all;
 }
 
+template <class T>
+void run(ProcessGroup& group,
+         std::span<NodeSum> sums,
+         const Agreement& agreement,
+         SumAlgorithm algorithm,
+         bool has_partials) {
+  Summation<T> summation(group, sums, agreement.plans);
+  if (has_partials) return summation.add_all(agreement);
+  if (algorithm == SumAlgorithm::automatic) algorithm = choose(group, agreement.plans);
+  if (algorithm == SumAlgorithm::gather) {
+    summation.gather();
+  } else if (algorithm == SumAlgorithm::doubling) {
+    summation.double_distances();
+  } else {
+    summation.all_to_all();
+  }
+}
+
 }  // namespace
 
 void sum_nodes(ProcessGroup& group, int lanes, std::span<NodeSum> sums, SumAlgorithm algorithm) {
   check_sums(sums);
-  const auto plans = agree_on_plans(group, lanes, sums, algorithm);
-  ACCRUE_CHECK(algorithm != SumAlgorithm::doubling || is_one_each(plans),
+  std::int64_t bytes = 0;
+  for (const NodeSum& sum : sums) bytes += sum.sum.numel() * size_of(sum.sum.dtype());
+  const bool is_small = algorithm == SumAlgorithm::automatic && bytes <= kFewBytes;
+  const Agreement agreement = agree(group, lanes, sums, algorithm, is_small && group.size() > 1);
+  ACCRUE_CHECK(algorithm != SumAlgorithm::doubling || is_one_each(agreement.plans),
                ValueError,
                "sum_nodes",
                "doubling needs a power of two of ranks that each hold one node of equal size, got "
                "other nodes; use automatic or all_to_all");
   if (sums.empty()) return;
   visit_floating(sums.front().sum.dtype(), "sum_nodes", [&]<class T>(T) {
-    Summation<T> summation(group, sums, plans);
-    if (algorithm == SumAlgorithm::automatic) algorithm = choose(group, plans, summation.bytes());
-    if (algorithm == SumAlgorithm::gather) {
-      summation.gather();
-    } else if (algorithm == SumAlgorithm::doubling) {
-      summation.double_distances();
-    } else {
-      summation.all_to_all();
-    }
+    run<T>(group, sums, agreement, algorithm, is_small && group.size() > 1);
   });
 }
 

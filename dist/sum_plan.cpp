@@ -14,8 +14,6 @@ using kernels::LaneInstruction;
 constexpr int kMaxLevel = 15;
 constexpr std::size_t kHeadWords = 4;  // lanes, algorithm, hash of the sizes
 
-using Words = std::vector<std::uint32_t>;
-
 /// What one rank tells the others: the head, then per sum the number of nodes and the nodes.
 Words describe_nodes(int lanes, std::span<const NodeSum> sums, SumAlgorithm algorithm) {
   std::vector<std::int64_t> sizes;
@@ -32,7 +30,23 @@ Words describe_nodes(int lanes, std::span<const NodeSum> sums, SumAlgorithm algo
       words.push_back(static_cast<std::uint32_t>(node.index));
     }
   }
+  if (words.size() % 2 == 1) words.push_back(0);  // doubles may follow
   return words;
+}
+
+/// Sum after sum, node after node.
+void append_partials(std::span<const NodeSum> sums, Words& words) {
+  for (const NodeSum& sum : sums) {
+    for (const TreeNode& node : sum.nodes) {
+      visit_floating(sum.sum.dtype(), "sum_nodes", [&]<class T>(T) {
+        const Tensor dense = node.partial.contiguous();
+        const std::size_t at = words.size(),
+                          bytes = sizeof(T) * static_cast<std::size_t>(dense.numel());
+        words.resize(at + bytes / sizeof(std::uint32_t));
+        if (bytes > 0) std::memcpy(&words[at], dense.data<T>(), bytes);
+      });
+    }
+  }
 }
 
 void check_heads(const std::vector<Words>& told, int lanes) {
@@ -164,14 +178,18 @@ bool SumPlan::is_one_each() const {
   return true;
 }
 
-std::vector<std::shared_ptr<const SumPlan>> agree_on_plans(ProcessGroup& group,
-                                                           int lanes,
-                                                           std::span<const NodeSum> sums,
-                                                           SumAlgorithm algorithm) {
-  const std::vector<Words> told = tell_all(group, sums, describe_nodes(lanes, sums, algorithm));
+Agreement agree(ProcessGroup& group,
+                int lanes,
+                std::span<const NodeSum> sums,
+                SumAlgorithm algorithm,
+                bool with_partials) {
+  Words mine = describe_nodes(lanes, sums, algorithm);
+  if (with_partials) append_partials(sums, mine);
+  Agreement result{{}, tell_all(group, sums, mine), {}};
+  const std::vector<Words>& told = result.told;
   check_heads(told, lanes);
-  std::vector<std::size_t> at(told.size(), kHeadWords);
-  std::vector<std::shared_ptr<const SumPlan>> plans;
+  std::vector<std::size_t>& at = result.ends;
+  at.assign(told.size(), kHeadWords);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     SumPlan plan;
     for (std::size_t r = 0; r < told.size(); ++r) {
@@ -185,14 +203,15 @@ std::vector<std::shared_ptr<const SumPlan>> agree_on_plans(ProcessGroup& group,
       }
     }
     check_leaves(plan.leaves, lanes);
-    if (!plans.empty() && plans.back()->leaves == plan.leaves) {
-      plans.push_back(plans.back());
+    if (!result.plans.empty() && result.plans.back()->leaves == plan.leaves) {
+      result.plans.push_back(result.plans.back());
     } else {
       MergeWriter(plan).write(lanes);
-      plans.push_back(std::make_shared<SumPlan>(std::move(plan)));
+      result.plans.push_back(std::make_shared<SumPlan>(std::move(plan)));
     }
   }
-  return plans;
+  for (std::size_t& end : at) end += end % 2;
+  return result;
 }
 
 }  // namespace accrue::dist

@@ -34,13 +34,26 @@ struct SumPlan {
   bool is_one_each() const;
 };
 
-/// Begins the collective: ranks tell each other their nodes. Returns a plan per sum; neighbours
-/// with the same nodes share one.
+using Words = std::vector<std::uint32_t>;
+
+/// What ranks know after the first step of a sum.
+struct Agreement {
+  std::vector<std::shared_ptr<const SumPlan>> plans;  ///< one per sum; equal neighbours share one
+  std::vector<Words> told;                            ///< what each rank said
+  std::vector<std::size_t> ends;                      ///< where its partials begin in that
+
+  std::span<const std::byte> partials_of(std::size_t rank) const {
+    return std::as_bytes(std::span(told[rank]).subspan(ends[rank]));
+  }
+};
+
+/// Begins the collective: ranks tell each other their nodes, and the partials too if asked to.
 ///
 /// Errors:  as sum_nodes(), with the same text on all ranks.
-std::vector<std::shared_ptr<const SumPlan>> agree_on_plans(ProcessGroup& group,
-                                                           int lanes,
-                                                           std::span<const NodeSum> sums,
-                                                           SumAlgorithm algorithm);
+Agreement agree(ProcessGroup& group,
+                int lanes,
+                std::span<const NodeSum> sums,
+                SumAlgorithm algorithm,
+                bool with_partials);
 
 }  // namespace accrue::dist

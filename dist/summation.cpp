@@ -107,19 +107,20 @@ void Summation<T>::copy_sums(const Runs& runs, std::span<std::byte> packed, bool
 
 /// Sums runs of which `received` holds the other ranks' partials.
 template <class T>
-void Summation<T>::add(const Runs& runs, std::span<const std::span<std::byte>> received) const {
-  std::vector<T*> at;
-  for (const auto& bytes : received) at.push_back(reinterpret_cast<T*>(bytes.data()));
+void Summation<T>::add(const Runs& runs,
+                       std::span<const std::span<const std::byte>> received) const {
+  std::vector<const T*> at;
+  for (const auto& bytes : received) at.push_back(reinterpret_cast<const T*>(bytes.data()));
   std::vector<T*> slots;
   for (const Run& run : runs) {
     const SumPlan& plan = *plans_[run.sum];
     slots.clear();
     for (const Leaf& leaf : plan.leaves) {
       const auto order = static_cast<std::size_t>(leaf.order);
-      // Programs read the slots of leaves and write the last slot alone.
-      slots.push_back(leaf.rank == group_.rank()
-                          ? const_cast<T*>(partials_[run.sum][order].template data<T>()) + run.begin
-                          : at[static_cast<std::size_t>(leaf.rank)] + leaf.order * run.length);
+      const T* const data = leaf.rank == group_.rank()
+                                ? partials_[run.sum][order].template data<T>() + run.begin
+                                : at[static_cast<std::size_t>(leaf.rank)] + leaf.order * run.length;
+      slots.push_back(const_cast<T*>(data));  // programs write the last slot alone
     }
     slots.push_back(sums_[run.sum] + run.begin);
     merge<T>(plan.program(), slots, run.length);
@@ -128,67 +129,71 @@ void Summation<T>::add(const Runs& runs, std::span<const std::span<std::byte>> r
 }
 
 template <class T>
+void Summation<T>::add_all(const Agreement& agreement) const {
+  std::vector<std::span<const std::byte>> received;
+  for (std::size_t r = 0; r < agreement.told.size(); ++r) {
+    received.push_back(agreement.partials_of(r));
+  }
+  add(runs(0, numel_), received);
+}
+
+template <class T>
 void Summation<T>::gather() {
   const Runs all = runs(0, numel_);
-  std::vector<std::span<std::byte>> received(static_cast<std::size_t>(group_.size()));
-  if (group_.size() == 1) return add(all, received);
-  std::int64_t size = 0;
-  for (int r = 0; r < group_.size(); ++r) size += packed_size(all, r);
+  const auto size = static_cast<std::size_t>(group_.size());
+  if (size == 1) return add(all, std::vector<std::span<const std::byte>>(1));
+  std::int64_t total = 0;
+  for (int r = 0; r < group_.size(); ++r) total += packed_size(all, r);
   Tensor scratch;
-  T* at = room<T>(scratch, size);
-  const std::span<const std::byte> mine = pack_partials(all, at);
-  at += packed_size(all, group_.rank());
+  T* at = room<T>(scratch, total);
+  std::vector<std::span<std::byte>> received;
+  std::span<const std::byte> mine;
   for (int r = 0; r < group_.size(); ++r) {
-    if (r == group_.rank()) continue;
-    received[static_cast<std::size_t>(r)] = as_bytes_of(at, packed_size(all, r));
+    const bool is_mine = r == group_.rank();
+    if (is_mine) mine = pack_partials(all, at);
+    received.push_back(as_bytes_of(at, is_mine ? 0 : packed_size(all, r)));
     at += packed_size(all, r);
   }
   group_.move({{&mine, 1}, received});
-  add(all, received);
+  add(all, std::vector<std::span<const std::byte>>(received.begin(), received.end()));
 }
 
 template <class T>
 void Summation<T>::all_to_all() {
   const int size = group_.size();
-  const std::int64_t slice = std::max<std::int64_t>(
-      group_.step_bytes() / static_cast<std::int64_t>(sizeof(T)) / most_nodes_, 16);
-  Tensor outgoing, incoming, scratch;
+  const auto width = static_cast<std::int64_t>(sizeof(T)) * most_nodes_;
+  const std::int64_t slice = std::max<std::int64_t>(group_.step_bytes() / width, 16);
+  Tensor outgoing, shown;
   for (std::int64_t at = 0; at < numel_; at += slice * size) {
     const std::int64_t length = std::min(slice * size, numel_ - at);
     std::vector<Runs> slices;
     for (int r = 0; r < size; ++r) {
       slices.push_back(runs(at + length * r / size, at + length * (r + 1) / size));
     }
-    exchange_slices(slices, outgoing, incoming);
-    show_slices(slices, scratch);
+    exchange_slices(slices, outgoing, slice * width <= group_.step_bytes());
+    show_slices(slices, shown);
   }
 }
 
-/// Each rank gets all partials of its slice and sums them.
+/// Each rank gets all partials of its slice and sums them. `fits`: in one step.
 template <class T>
 void Summation<T>::exchange_slices(const std::vector<Runs>& slices,
-                                   Tensor& outgoing,
-                                   Tensor& incoming) const {
+                                   Tensor& scratch,
+                                   bool fits) const {
   const Runs& mine = slices[static_cast<std::size_t>(group_.rank())];
-  std::int64_t out_size = 0, in_size = 0;
-  for (int r = 0; r < group_.size(); ++r) {
-    out_size += packed_size(slices[static_cast<std::size_t>(r)], group_.rank());
-    in_size += packed_size(mine, r);
-  }
-  T* out = room<T>(outgoing, out_size);
-  T* in = room<T>(incoming, in_size);
+  std::int64_t out_size = 0;
+  for (const Runs& slice : slices) out_size += packed_size(slice, group_.rank());
+  T* out = room<T>(scratch, out_size);
   std::vector<std::span<const std::byte>> sent;
-  std::vector<std::span<std::byte>> received;
+  std::vector<std::size_t> sizes;
   for (int r = 0; r < group_.size(); ++r) {
     const Runs& theirs = slices[static_cast<std::size_t>(r)];
     const bool is_mine = r == group_.rank();
     sent.push_back(is_mine ? std::span<const std::byte>() : pack_partials(theirs, out));
     out += packed_size(theirs, group_.rank());
-    received.push_back(as_bytes_of(in, is_mine ? 0 : packed_size(mine, r)));
-    in += packed_size(mine, r);
+    sizes.push_back(is_mine ? 0 : static_cast<std::size_t>(packed_size(mine, r)) * sizeof(T));
   }
-  group_.move({sent, received});
-  add(mine, received);
+  add(mine, fits ? group_.look(sent, sizes) : group_.ProcessGroup::look(sent, sizes));
 }
 
 /// Each rank shows the sums of its slice to all.

@@ -14,8 +14,8 @@ class Summation {
             std::span<NodeSum> sums,
             std::span<const std::shared_ptr<const SumPlan>> plans);
 
-  std::int64_t bytes() const { return numel_ * static_cast<std::int64_t>(sizeof(T)); }
-
+  /// Sums what the agreement carries.
+  void add_all(const Agreement& agreement) const;
   void gather();
   void all_to_all();
   void double_distances();
@@ -33,8 +33,8 @@ class Summation {
   std::span<const std::byte> pack_partials(const Runs& runs, T* scratch) const;
   std::span<std::byte> sums_or(const Runs& runs, T* scratch) const;
   void copy_sums(const Runs& runs, std::span<std::byte> packed, bool to_sums) const;
-  void add(const Runs& runs, std::span<const std::span<std::byte>> received) const;
-  void exchange_slices(const std::vector<Runs>& slices, Tensor& outgoing, Tensor& incoming) const;
+  void add(const Runs& runs, std::span<const std::span<const std::byte>> received) const;
+  void exchange_slices(const std::vector<Runs>& slices, Tensor& scratch, bool fits) const;
   void show_slices(const std::vector<Runs>& slices, Tensor& scratch) const;
 
   ProcessGroup& group_;
