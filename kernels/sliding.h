@@ -19,12 +19,14 @@ struct SlidingAxis {
   /// The input that output 0 sees at a tap; negative in the padding.
   ACCRUE_HD std::int64_t offset(std::int64_t tap) const { return tap * dilation - padding; }
 
-  /// The outputs in [begin, end) that see an input, not padding, at a tap.
+  /// The outputs in [begin, end) that see an input, not padding, at a tap. If none does, an empty
+  /// range within [begin, end].
   ACCRUE_HD Range outputs_of(std::int64_t tap, std::int64_t begin, std::int64_t end) const {
     const std::int64_t at = offset(tap), last = in - 1 - at;
     const std::int64_t first = at < 0 ? (stride - 1 - at) / stride : 0;
     const std::int64_t behind = last < 0 ? 0 : last / stride + 1;
     Range range{begin > first ? begin : first, end < behind ? end : behind};
+    if (range.begin > end) range.begin = end;
     if (range.end < range.begin) range.end = range.begin;
     return range;
   }
