@@ -72,8 +72,7 @@ void SharedGroup::run(const Movement& movement, bool compare) {
     mine.rounds[step_ % 2] = rounds;
     put(movement, round);
     mine.steps.store(step_ + 1, std::memory_order_release);
-    wait_for_all();
-    check_intact();
+    wait_for_all();  // a step that all have come to is good, even if the next one breaks
     if (compare && round == 0) compare_calls();
     for (int r = 0; round == 0 && r < size(); ++r) {
       rounds = std::max(rounds, region_.slot(r).rounds[step_ % 2]);
@@ -125,19 +124,19 @@ void SharedGroup::wait_for_all() {
   for (int r = 0; r < size(); ++r) {
     while (!has_come(r)) {
       check_intact();
-      check_on(r);
+      check_on(r, waiting.is_long() && !is_alive(r));
       if (waiting.pause()) continue;
       break_group(Breakage::timeout, late(call_, timeout(), ranks_behind()));
     }
   }
 }
 
-/// Breaks the group if `rank` left before it came to this step.
-void SharedGroup::check_on(int rank) {
+/// Breaks the group if `rank` left, or died, before it came to this step.
+void SharedGroup::check_on(int rank, bool may_be_dead) {
   const RankSlot& other = region_.slot(rank);
-  if (!other.has_left.load(std::memory_order_acquire)) return;
-  if (has_come(rank)) return;
-  break_group(Breakage::lost, gone(call_, rank, other.reason));
+  const bool has_left = other.has_left.load(std::memory_order_acquire);
+  if ((!has_left && !may_be_dead) || has_come(rank)) return;
+  break_group(Breakage::lost, gone(call_, rank, has_left ? other.reason : "its process died"));
 }
 
 std::string SharedGroup::ranks_behind() const {
@@ -152,7 +151,7 @@ bool SharedGroup::all_have_left(double seconds) const {
   Waiting waiting(seconds, size());
   for (int r = 0; r < size(); ++r) {
     while (!region_.slot(r).has_left.load(std::memory_order_acquire)) {
-      if (!waiting.pause()) return false;
+      if (!waiting.pause() || (waiting.is_long() && !is_alive(r))) return false;
     }
   }
   return true;

@@ -25,6 +25,8 @@ class SharedGroup : public ProcessGroup {
   bool all_have_left(double seconds) const;
   /// Called when a call fails because the group is broken.
   virtual void note_broken() noexcept {}
+  /// False once a rank's process has died without a word.
+  virtual bool is_alive(int) const noexcept { return true; }
   void compare_and_move(const Call& call, const Movement& movement) override;
 
  private:
@@ -37,7 +39,7 @@ class SharedGroup : public ProcessGroup {
   bool has_come(int rank) const {
     return region_.slot(rank).steps.load(std::memory_order_acquire) > step_;
   }
-  void check_on(int rank);
+  void check_on(int rank, bool may_be_dead);
   std::string ranks_behind() const;
   void check_intact();
   [[noreturn]] void break_group(Breakage::Kind kind, const std::string& message);

@@ -27,6 +27,7 @@ bool Waiting::pause() {
   if (waited < kYielding) {
     std::this_thread::yield();
   } else {
+    ++naps_;
     std::this_thread::sleep_for(kNap);
   }
   return true;

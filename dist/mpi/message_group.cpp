@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace accrue::dist::mpi {
 namespace {
@@ -36,6 +37,9 @@ bool MessageGroup::end(double seconds) noexcept {
     begin_empty(CallKind::end);
     return true;
   } catch (const std::exception&) {
+    // The launcher kills a job from which a process goes without MPI_Finalize. Others learn now
+    // that this one ends, and have something to say first.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return false;
   }
 }

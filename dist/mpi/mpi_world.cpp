@@ -3,7 +3,13 @@
 #include "accrue/dist/mpi/message_group.h"
 #include "accrue/dist/shared_group.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <memory>
+#include <vector>
 
 namespace accrue::dist {
 namespace {
@@ -16,7 +22,17 @@ std::shared_ptr<ProcessGroup> make_group(MPI_Comm parent, const GroupOptions& op
 class HostGroup final : public SharedGroup, public mpi::World {
  public:
   HostGroup(MPI_Comm comm, int rank, int size, const GroupOptions& options, SharedRegion region)
-      : SharedGroup(rank, size, options.timeout, std::move(region)), comm_(comm) {}
+      : SharedGroup(rank, size, options.timeout, std::move(region)),
+        comm_(comm),
+        processes_(static_cast<std::size_t>(size)) {
+    const pid_t mine = getpid();
+    call("MPI_Allgather", [&] {
+      return MPI_Allgather(
+          &mine, sizeof mine, MPI_BYTE, processes_.data(), sizeof mine, MPI_BYTE, comm_);
+    });
+    // Containers may hide each other's processes. Whom one cannot see now is not dead later.
+    sees_processes_ = std::all_of(processes_.begin(), processes_.end(), exists);
+  }
   ~HostGroup() override {
     if (!mpi::is_over()) leave("it dropped its handle of the group");
   }
@@ -32,9 +48,15 @@ class HostGroup final : public SharedGroup, public mpi::World {
   }
 
  private:
+  static bool exists(pid_t process) { return kill(process, 0) == 0 || errno != ESRCH; }
   void note_broken() noexcept override { mpi::note_breakage(); }
+  bool is_alive(int rank) const noexcept override {
+    return !sees_processes_ || exists(processes_[static_cast<std::size_t>(rank)]);
+  }
 
   MPI_Comm comm_;
+  std::vector<pid_t> processes_;
+  bool sees_processes_ = false;
 };
 
 /// A window of MPI's. It lives until MPI ends, because a rank that leaves cannot tell whether the
