@@ -17,6 +17,16 @@ constexpr int kNone = std::numeric_limits<int>::min();
 using kernels::LaneInstruction;
 using kernels::LaneOp;
 
+bool WindowSpan::owns(int begin, int end) const {
+  if (begin < first_lane || end > end_lane) return false;
+  if (!runs) return true;
+  const auto behind =
+      std::upper_bound(runs->begin(), runs->end(), begin, [](int lane, const LaneRun& run) {
+        return lane < run.begin;
+      });
+  return behind != runs->begin() && end <= std::prev(behind)->end;
+}
+
 void LaneTarget::run_merges() {
   if (instructions.empty()) return;
   visit_floating(buffers.front().dtype(), "window", [&]<class T>(T) {
@@ -95,7 +105,9 @@ class LaneAccumulator::Planner {
   }
 
   void finish_lanes(int end) {
-    for (; plan_.lane < end; ++plan_.lane) finish_lane(plan_.lane);
+    for (; plan_.lane < end; ++plan_.lane) {
+      if (plan_.state.span.owns(plan_.lane, plan_.lane + 1)) finish_lane(plan_.lane);
+    }
   }
 
   void emit(LaneInstruction instruction) { plan_.instructions.push_back(instruction); }
@@ -126,7 +138,7 @@ class LaneAccumulator::Planner {
     int index = lane;
     std::vector<Node>& nodes = plan_.nodes;
     // An odd index has its sibling on the left, which is finished if this rank owns it whole.
-    while (index % 2 == 1 && ((index - 1) << level) >= plan_.state.span.first_lane) {
+    while (index % 2 == 1 && plan_.state.span.owns((index - 1) << level, index << level)) {
       if (!nodes.empty() && nodes.back().level == level && nodes.back().index == index - 1) {
         const int sibling = nodes.back().slot;
         nodes.pop_back();

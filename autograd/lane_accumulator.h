@@ -6,17 +6,28 @@
 #include "accrue/core/tree_node.h"
 #include "accrue/kernels/lane_program.h"
 
+#include <memory>
 #include <vector>
 
 namespace accrue {
+
+/// Lanes [begin, end).
+struct LaneRun {
+  int begin = 0;
+  int end = 0;
+};
 
 /// The positions of one window that this rank owns.
 struct WindowSpan {
   Lanes lanes;
   std::int64_t size = 0;  ///< samples in this window, at most lanes.nominal_size
-  int first_lane = 0;     ///< lanes [first_lane, end_lane) are this rank's
+  int first_lane = 0;     ///< this rank's lanes lie in [first_lane, end_lane)
   int end_lane = 1;
+  /// Those of them that are this rank's, ascending, apart from each other; null: all.
+  std::shared_ptr<const std::vector<LaneRun>> runs = nullptr;
 
+  /// Whether all of the lanes [begin, end) are this rank's.
+  bool owns(int begin, int end) const;
   bool operator==(const WindowSpan&) const = default;
 };
 

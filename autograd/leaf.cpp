@@ -81,12 +81,18 @@ void Leaf::check_uses() {
                "extra forward passes under NoGrad");
 }
 
-void Leaf::finish(double weight) {
+/// Finishes all lanes of all uses and returns the nodes of each.
+std::vector<std::vector<TreeNode>> Leaf::close() {
+  std::vector<std::vector<TreeNode>> nodes;
+  for (LaneAccumulator& use : uses_) nodes.push_back(use.finish(value_));
+  return nodes;
+}
+
+/// The gradient: the roots of all uses, added in forward order and divided. Undefined: +0.
+void Leaf::finish(std::span<const Tensor> roots, double weight) {
   Tensor total;
-  for (LaneAccumulator& use : uses_) {
-    const std::vector<TreeNode>& nodes = use.finish(value_);
-    if (nodes.empty()) continue;
-    Tensor root = nodes.front().partial;
+  for (const Tensor& root : roots) {
+    if (!root.defined()) continue;
     if (total.defined()) {
       LaneTarget sum;
       sum.instructions = {kernels::LaneInstruction::load(1),
@@ -95,7 +101,7 @@ void Leaf::finish(double weight) {
       sum.buffers = {total, root};
       sum.run_merges();
     } else {
-      total = std::move(root);
+      total = root;
     }
   }
   drop();

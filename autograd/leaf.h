@@ -58,7 +58,8 @@ class Leaf final : public Node {
  private:
   friend class Window;
 
-  void finish(double weight);
+  std::vector<std::vector<TreeNode>> close();
+  void finish(std::span<const Tensor> roots, double weight);
   void drop();
   void run_final_hooks();
   Tensor& working_copy();

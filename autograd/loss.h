@@ -26,6 +26,11 @@ class LossWeight {
   void add(const LossWeight& other);
   bool operator==(const LossWeight&) const = default;
 
+  std::int64_t count() const { return count_; }
+  /// Empty without class weights.
+  const std::vector<std::int64_t>& class_counts() const { return class_counts_; }
+  const std::vector<double>& class_weights() const { return class_weights_; }
+
  private:
   std::int64_t count_ = 0;
   std::vector<std::int64_t> class_counts_;

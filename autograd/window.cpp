@@ -1,6 +1,7 @@
 #include "accrue/autograd/window.h"
 
 #include "accrue/autograd/leaf.h"
+#include "accrue/autograd/variable.h"
 #include "accrue/core/generator.h"
 
 #include <algorithm>
@@ -31,14 +32,58 @@ void Window::check_uses() {
   for (const Ref<Leaf>& leaf : touched_) leaf->check_uses();
 }
 
-void Window::finish(double weight) {
+void Window::check_complete() const {
   ACCRUE_CHECK(!poisoned_,
                StateError,
                "window",
                "every backward pass of a window must succeed, got one that threw; call zero_grad() "
                "to drop the window");
+}
+
+void Window::finish(double weight) {
+  check_complete();
   try {
-    for (const Ref<Leaf>& leaf : touched_) leaf->finish(weight);
+    for (const Ref<Leaf>& leaf : touched_) {
+      std::vector<Tensor> roots;
+      for (const std::vector<TreeNode>& nodes : leaf->close())
+        roots.push_back(nodes.empty() ? Tensor() : nodes.front().partial);
+      leaf->finish(roots, weight);
+    }
+  } catch (...) {
+    poisoned_ = true;  // some gradients are final and some are not
+    throw;
+  }
+  touched_.clear();
+  open_ = false;
+}
+
+std::vector<std::vector<std::vector<TreeNode>>> Window::close(
+    std::span<const Variable> parameters) {
+  check_complete();
+  std::vector<std::vector<std::vector<TreeNode>>> nodes;
+  std::size_t num_known = 0;
+  for (const Variable& parameter : parameters) {
+    Leaf& leaf = *parameter.node()->as_leaf();
+    const bool is_used = leaf.window_ == this;
+    num_known += is_used;
+    nodes.push_back(is_used ? leaf.close() : std::vector<std::vector<TreeNode>>());
+  }
+  ACCRUE_CHECK(num_known == touched_.size(),
+               StateError,
+               "window",
+               "with several ranks all parameters must belong to a prepared model, got ",
+               touched_.size() - num_known,
+               " that do not; pass their models to prepare()");
+  return nodes;
+}
+
+void Window::publish(std::span<const Variable> parameters,
+                     std::span<const std::vector<Tensor>> roots,
+                     double weight) {
+  try {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!roots[i].empty()) parameters[i].node()->as_leaf()->finish(roots[i], weight);
+    }
   } catch (...) {
     poisoned_ = true;  // some gradients are final and some are not
     throw;
@@ -55,6 +100,7 @@ void Window::drop() {
 }
 
 void Window::advance(std::int64_t begin, std::int64_t end) {
+  if (begin == end) return;  // of a rank without data
   const std::int64_t limit = std::min(span_.size, span_.lanes.begin(span_.end_lane));
   ACCRUE_CHECK(begin >= next_position_ && begin <= end && end <= limit,
                StateError,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 namespace accrue {
 
 class Leaf;
+class Variable;
 
 /// Collects the parameter gradients of one window on one rank. The trainer owns one; operations
 /// find it through the micro-batch that is open on their thread.
@@ -34,6 +36,17 @@ class Window {
   /// Ends the window without gradients.
   void drop();
 
+  // Where several ranks share the window, instead of finish():
+  /// Finishes all lanes of this rank. Entry i holds the nodes of each use of parameters[i] in
+  /// forward order, none if it was not used. Errors: StateError for a poisoned window, or a
+  /// parameter with sums that is not in the list.
+  std::vector<std::vector<std::vector<TreeNode>>> close(std::span<const Variable> parameters);
+  /// Ends the window: parameters[i] gets the gradient whose uses have the roots roots[i], none
+  /// where there are none; hooks run.
+  void publish(std::span<const Variable> parameters,
+               std::span<const std::vector<Tensor>> roots,
+               double weight);
+
   bool is_open() const { return open_; }
   const WindowSpan& span() const { return span_; }
   std::int64_t number() const { return number_; }
@@ -49,6 +62,7 @@ class Window {
   friend class MicroBatch;
 
   void advance(std::int64_t begin, std::int64_t end);
+  void check_complete() const;
 
   WindowSpan span_;
   std::int64_t number_ = 0;

@@ -18,17 +18,18 @@ void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t ro
   });
 }
 
-double WindowSum::finish() {
-  if (!lanes_) return 0;
-  const std::vector<TreeNode>& nodes = lanes_->finish(like_);
-  double sum = 0;
-  if (!nodes.empty()) {
-    const Tensor& root = nodes.front().partial;
-    sum =
-        visit_floating(root.dtype(), "loss", [&]<class T>(T) -> double { return root.item<T>(); });
-  }
+std::vector<TreeNode> WindowSum::close() {
+  if (!lanes_) return {};
+  std::vector<TreeNode> nodes = lanes_->finish(like_);
   lanes_.reset();
-  return sum;
+  return nodes;
+}
+
+double WindowSum::finish() {
+  const std::vector<TreeNode> nodes = close();
+  if (nodes.empty()) return 0;
+  const Tensor& root = nodes.front().partial;
+  return visit_floating(root.dtype(), "loss", [&]<class T>(T) -> double { return root.item<T>(); });
 }
 
 }  // namespace accrue

@@ -230,3 +230,38 @@ TEST_CASE("autograd.lane_accumulator: closing turns -0 into +0, a plain chain ke
   run(LaneTarget::chain(plain, false, 1));
   CHECK(std::signbit(plain.item<float>()));
 }
+
+TEST_CASE("autograd.lane_accumulator: a rank with gaps merges only what it owns") {
+  // Lanes 0, 1, 4 and 5 of 8, one position each.
+  const auto runs =
+      std::make_shared<const std::vector<LaneRun>>(std::vector<LaneRun>{{0, 2}, {4, 6}});
+  const WindowSpan span{.lanes = {.nominal_size = 8, .count = 8},
+                        .size = 8,
+                        .first_lane = 0,
+                        .end_lane = 6,
+                        .runs = runs};
+  CHECK(span.owns(0, 2));
+  CHECK(span.owns(4, 6));
+  CHECK_FALSE(span.owns(1, 3));
+  CHECK_FALSE(span.owns(2, 4));
+  CHECK_FALSE(span.owns(0, 6));
+  CHECK_FALSE(span.owns(5, 8));
+
+  const Tensor like = Tensor::empty({1});
+  LaneAccumulator accumulator(span);
+  for (const std::int64_t position : {0, 1, 4, 5}) {
+    LaneTarget target = accumulator.plan(position, position + 1, 1, like);
+    const float value = static_cast<float>(position + 1);
+    const std::vector<float*> buffers = target.pointers<float>();
+    kernels::launch_cpu(
+        kernels::LinearBiasGrad<float>{{&value, 1, 1, 1, 1}, target.program(), buffers});
+  }
+  const std::vector<TreeNode>& nodes = accumulator.finish(like);
+  REQUIRE(nodes.size() == 2);
+  CHECK(nodes[0].level == 1);
+  CHECK(nodes[0].index == 0);
+  CHECK(nodes[0].partial.item<float>() == 3);
+  CHECK(nodes[1].level == 1);
+  CHECK(nodes[1].index == 2);
+  CHECK(nodes[1].partial.item<float>() == 11);
+}
