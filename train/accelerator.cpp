@@ -3,6 +3,8 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/train/model_broadcast.h"
+#include "accrue/train/window_reduction.h"
 
 #include <algorithm>
 #include <limits>
@@ -51,31 +53,55 @@ AcceleratorOptions checked(AcceleratorOptions options) {
 }  // namespace
 
 Accelerator::Accelerator(AcceleratorOptions options)
-    : options_(checked(std::move(options))),
+    : ProcessState(options.process_group),
+      options_(checked(std::move(options))),
       steps_(checked_steps(options_)),
       sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
                             options_.gradient_accumulation_plugin->sync_with_dataloader),
-      window_loss_(kNoLoss) {}
+      window_loss_(kNoLoss) {
+  ACCRUE_CHECK(options_.invariant || num_processes() == 1,
+               ValueError,
+               "accelerator",
+               "several ranks need the invariant mode, got invariant = false and ",
+               num_processes(),
+               " ranks; leave invariant and Compat at their defaults");
+}
+
+/// All ranks start with the values of rank 0.
+void Accelerator::add_model(const nn::Module& model) {
+  for (const Variable& parameter : model.parameters()) {
+    const auto is_same = [&](const Variable& other) { return other.node() == parameter.node(); };
+    if (std::none_of(parameters_.begin(), parameters_.end(), is_same))
+      parameters_.push_back(parameter);
+  }
+  if (num_processes() > 1) broadcast_model(process_group(), model);
+}
 
 data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
   const std::int64_t b = loader.options().batch_size;
   std::int64_t global = is_compat() ? b : options_.global_batch_size;
   if (global == 0) {
-    ACCRUE_CHECK(!__builtin_mul_overflow(steps_, b, &global),
+    ACCRUE_CHECK(!__builtin_mul_overflow(steps_, b, &global) &&
+                     !__builtin_mul_overflow(global, num_processes(), &global),
                  ValueError,
                  "prepare",
-                 "steps * batch size must fit in 63 bits, got ",
+                 "ranks * steps * batch size must fit in 63 bits, got ",
+                 num_processes(),
+                 " * ",
                  steps_,
                  " * ",
                  b);
   }
   ACCRUE_CHECK(
-      is_compat() || options_.global_batch_size == 0 || steps_ == 1 || steps_ * b == global,
+      is_compat() || options_.global_batch_size == 0 || steps_ == 1 ||
+          num_processes() * steps_ * b == global,
       ValueError,
       "prepare",
-      "global_batch_size must equal gradient_accumulation_steps * batch_size, got ",
+      "global_batch_size must equal ranks * gradient_accumulation_steps * batch_size, got ",
       global,
       " and ",
+      num_processes(),
+      " * ",
       steps_,
       " * ",
       b,
@@ -84,6 +110,7 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
                            .global_batch_size = global,
                            .micro_batch_size = b,
                            .lanes = options_.lanes,
+                           .world_size = num_processes(),
                            .dealing = options_.dealing,
                            .drop_last = loader.options().drop_last});
 }
@@ -217,7 +244,11 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
 void Accelerator::finish_window() {
   if (std::exchange(window_finished_, true)) return;
   partial_ = false;
-  if (options_.invariant && pass_) {
+  if (options_.invariant && pass_ && num_processes() > 1) {
+    const DType dtype = pass_->loss.dtype();
+    const WindowTotals totals = reduce_window(process_group(), parameters_, *pass_);
+    record_window(totals.loss, totals.weight, dtype);
+  } else if (options_.invariant && pass_) {
     const double weight = pass_->weight.value();
     record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);

@@ -9,6 +9,7 @@
 #include "accrue/train/loader.h"
 #include "accrue/train/options.h"
 #include "accrue/train/prepared.h"
+#include "accrue/train/process_state.h"
 
 #include <concepts>
 #include <optional>
@@ -17,14 +18,14 @@
 
 namespace accrue::train {
 
-/// Trains with gradient accumulation on one process.
+/// Trains with gradient accumulation, on any number of ranks.
 ///
 /// By default the same global batch gives the same bits however it is split into micro-batches:
 /// backward() adds row by row into lanes, and the window is divided once by its weight. With
 /// `invariant = false` gradients are plain chains in call order, and any operation is allowed.
 ///
 /// Threads: belongs to one thread. Lifetime: prepared objects borrow it and what they wrap.
-class Accelerator {
+class Accelerator : public ProcessState {
  public:
   /// Errors: ValueError for options outside their domain or that contradict each other.
   explicit Accelerator(AcceleratorOptions options = {});
@@ -87,6 +88,7 @@ class Accelerator {
 
   template <std::derived_from<nn::Module> Model>
   Model& prepare_one(Model& model) {
+    add_model(model);
     return model;
   }
   PreparedOptimizer prepare_one(optim::Optimizer& optimizer) {
@@ -101,6 +103,7 @@ class Accelerator {
     return PreparedScheduler(*this, scheduler);
   }
 
+  void add_model(const nn::Module& model);
   data::WindowPlan plan_for(const data::DataLoader& loader) const;
   bool is_compat() const { return options_.compat.upstream_accumulation; }
   LoaderPass* top() const { return passes_.empty() ? nullptr : passes_.back(); }
@@ -126,6 +129,7 @@ class Accelerator {
   bool sync_with_dataloader_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
   std::vector<optim::Optimizer*> optimizers_;
+  std::vector<Variable> parameters_;  ///< of the prepared models, each once
   std::optional<MicroBatch> micro_batch_;
   Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated

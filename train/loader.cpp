@@ -20,10 +20,32 @@ void check_window_ended(const LoaderPass& pass) {
 
 }  // namespace
 
+LoaderPass::LoaderPass(const data::WindowPlan& window_plan, int of_rank)
+    : plan(window_plan), rank(of_rank) {
+  std::vector<LaneRun> lanes;
+  for (const int lane : plan.lanes_of(rank)) {
+    if (lanes.empty() || lanes.back().end != lane) lanes.push_back({lane, lane});
+    lanes.back().end = lane + 1;
+  }
+  runs = std::make_shared<const std::vector<LaneRun>>(std::move(lanes));
+}
+
+WindowSpan LoaderPass::span(std::int64_t window_size) const {
+  if (runs->empty()) return {plan.lanes(), window_size, 0, 0};
+  const bool is_one_run = runs->size() == 1;
+  return {plan.lanes(),
+          window_size,
+          runs->front().begin,
+          runs->back().end,
+          is_one_run ? nullptr : runs};
+}
+
+std::int64_t Loader::size() const { return plan().steps_in_epoch(accelerator_->process_index()); }
+
 data::WindowPlan Loader::plan() const { return accelerator_->plan_for(*loader_); }
 
 Loader::Iterator Loader::begin() const {
-  auto pass = std::make_unique<LoaderPass>(plan());
+  auto pass = std::make_unique<LoaderPass>(plan(), accelerator_->process_index());
   pass->loader = loader_;
   pass->order = loader_->order(loader_->epoch());
   return Iterator(*accelerator_, std::move(pass));
@@ -52,7 +74,7 @@ Loader::Iterator& Loader::Iterator::operator++() {
 void Loader::Iterator::advance() {
   LoaderPass& pass = *pass_;
   if (pass.index >= 0 && pass.step.ends_window) check_window_ended(pass);
-  if (pass.index + 1 >= pass.plan.steps_in_epoch(0)) {
+  if (pass.index + 1 >= pass.size()) {
     if (!at_end()) {
       ++pass.index;
       pass.loader->set_epoch(pass.loader->epoch() + 1);
@@ -60,7 +82,7 @@ void Loader::Iterator::advance() {
     }
     return;
   }
-  const data::MicroStep step = pass.plan.step(0, pass.index + 1);
+  const data::MicroStep step = pass.plan.step(pass.rank, pass.index + 1);
   const data::Range window = pass.plan.window(step.window);
   const std::span<const std::int64_t> order(pass.order);
   pass.batch =
@@ -71,9 +93,8 @@ void Loader::Iterator::advance() {
   pass.step = step;
   pass.entered = false;
   if (new_window) {
-    const Lanes lanes = pass.plan.lanes();
     const std::int64_t number = pass.loader->epoch() * pass.plan.num_windows() + step.window;
-    pass.window.begin({lanes, window.size(), 0, lanes.count}, number);
+    pass.window.begin(pass.span(window.size()), number);
     pass.weight = LossWeight();
     pass.loss.drop();
   }

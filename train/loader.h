@@ -17,8 +17,10 @@ class Accelerator;
 struct LoaderPass {
   data::DataLoader* loader = nullptr;
   data::WindowPlan plan;
-  std::vector<std::int64_t> order;  ///< of the epoch
-  std::int64_t index = -1;          ///< micro-step of the epoch
+  int rank = 0;
+  std::shared_ptr<const std::vector<LaneRun>> runs;  ///< of lanes that are this rank's
+  std::vector<std::int64_t> order;                   ///< of the epoch
+  std::int64_t index = -1;                           ///< micro-step of the epoch
   data::MicroStep step;
   data::Batch batch;
   bool entered = false;  ///< accumulate() was called for this micro-step
@@ -27,15 +29,18 @@ struct LoaderPass {
   LossWeight weight;
   WindowSum loss;
 
-  explicit LoaderPass(const data::WindowPlan& window_plan) : plan(window_plan) {}
-  bool is_last() const { return index + 1 == plan.steps_in_epoch(0); }
+  LoaderPass(const data::WindowPlan& window_plan, int of_rank);
+  std::int64_t size() const { return plan.steps_in_epoch(rank); }
+  bool is_last() const { return index + 1 == size(); }
+  /// This rank's part of a window of `window_size` samples.
+  WindowSpan span(std::int64_t window_size) const;
 };
 
 /// A prepared loader. `for (auto& batch : loader)` walks one epoch in micro-batches of at most the
-/// loader's batch size, cut at window ends. A pass that is left early (break, exception) drops its
-/// open window and starts the same epoch again next time. A pass that goes on past a window whose
-/// sums nobody finished throws: nothing is lost in silence.
-/// Lifetime: borrows the accelerator and the loader.
+/// loader's batch size, cut at window ends. A rank without data in a window gets an empty batch. A
+/// pass that is left early (break, exception) drops its open window and starts the same epoch again
+/// next time. A pass that goes on past a window whose sums nobody finished throws: nothing is lost
+/// in silence. Lifetime: borrows the accelerator and the loader.
 class Loader {
  public:
   class Iterator;
@@ -46,8 +51,8 @@ class Loader {
   /// Errors: ValueError of WindowPlan.
   Iterator begin() const;
   std::default_sentinel_t end() const { return {}; }
-  /// Micro-batches of one epoch.
-  std::int64_t size() const { return plan().steps_in_epoch(0); }
+  /// Micro-batches of one epoch on this rank.
+  std::int64_t size() const;
   data::WindowPlan plan() const;
   data::DataLoader& loader() const { return *loader_; }
 
@@ -71,7 +76,7 @@ class Loader::Iterator {
   friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end(); }
 
  private:
-  bool at_end() const { return pass_->index >= pass_->plan.steps_in_epoch(0); }
+  bool at_end() const { return pass_->index >= pass_->size(); }
   void advance();
 
   Accelerator* accelerator_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/data/window_plan.h"
+#include "accrue/dist/process_group.h"
 
 #include <cstdint>
 #include <optional>
@@ -27,12 +28,14 @@ struct Compat {
 
 struct AcceleratorOptions {
   std::int64_t gradient_accumulation_steps = 1;  ///< A, micro-batches per optimizer step
-  std::int64_t global_batch_size = 0;  ///< B, samples per optimizer step; 0: A * loader batch size
+  std::int64_t global_batch_size = 0;  ///< B, samples per optimizer step; 0: W * A * loader batch
   int lanes = 8;  ///< L, leaves of the reduction tree; part of a run's identity
   data::Dealing dealing = data::Dealing::contiguous;
   bool invariant = true;  ///< keep the bits independent of the split; false: any op, plain chains
   std::optional<GradientAccumulationPlugin> gradient_accumulation_plugin = std::nullopt;
   Compat compat = {};
+  /// The ranks that train together, borrowed; null: those the launcher started, else this process.
+  dist::ProcessGroup* process_group = nullptr;
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts
 };
 

@@ -303,10 +303,11 @@ TEST_CASE("train.accelerator: options outside their domain are refused") {
         "Compat::accelerate() to carry them over");
   Accelerator accelerator({.gradient_accumulation_steps = 3, .global_batch_size = 8});
   auto batches = line_loader(8, 2);
-  CHECK_THROWS_WITH_AS(accelerator.prepare(batches),
-                       "[prepare] global_batch_size must equal gradient_accumulation_steps * "
-                       "batch_size, got 8 and 3 * 2; give one of the two options",
-                       ValueError);
+  CHECK_THROWS_WITH_AS(
+      accelerator.prepare(batches),
+      "[prepare] global_batch_size must equal ranks * gradient_accumulation_steps * "
+      "batch_size, got 8 and 1 * 3 * 2; give one of the two options",
+      ValueError);
 }
 
 TEST_CASE("train.accelerator: without invariance any operation is allowed, weights stay real") {

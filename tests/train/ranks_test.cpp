@@ -1,0 +1,198 @@
+// Several ranks, as threads: what they do together, and that their windows have the bits of one.
+#include "accrue/accrue.h"
+#include "accrue/dist/dist.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <atomic>
+#include <functional>
+
+using namespace accrue;
+using train::Accelerator;
+using train::ProcessState;
+using train::RankReduction;
+
+namespace {
+
+/// What each rank returns.
+template <class T>
+std::vector<T> on_ranks(int size, const std::function<T(dist::ProcessGroup&)>& body) {
+  std::vector<T> results(static_cast<std::size_t>(size));
+  dist::run_ranks(size, [&](dist::ProcessGroup& group) {
+    results[static_cast<std::size_t>(group.rank())] = body(group);
+  });
+  return results;
+}
+
+/// Weights of a linear layer after two epochs on `num_samples` points; ranks start differently.
+std::vector<float> train_layer(train::AcceleratorOptions options,
+                               std::int64_t num_samples,
+                               std::int64_t batch_size) {
+  manual_seed(options.process_group ? static_cast<std::uint64_t>(options.process_group->rank())
+                                    : 0);
+  nn::Linear net(3, 2);
+  Tensor x = Tensor::empty({num_samples, 3}), y = Tensor::empty({num_samples, 2});
+  for (Tensor* tensor : {&x, &y}) {
+    Generator(5).normal({tensor->mutable_data<float>(), static_cast<std::size_t>(tensor->numel())});
+  }
+  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  data::DataLoader batches(data::TensorDataset({x, y}), {.batch_size = batch_size});
+  options.global_batch_size = 12;
+  Accelerator accelerator(options);
+  auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const auto& batch : loader) {
+      auto scope = accelerator.accumulate(model);
+      accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
+      accelerator.clip_grad_norm(model.parameters(), 0.5);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  }
+  std::vector<float> weights = net.weight().value().to_vector<float>();
+  for (const float b : net.bias().value().to_vector<float>()) weights.push_back(b);
+  weights.push_back(static_cast<float>(accelerator.window_loss()));
+  return weights;
+}
+
+}  // namespace
+
+TEST_CASE("train.ranks: any number of ranks trains to the bits of one, also with empty ranks") {
+  int count = 0;
+  for (const std::int64_t num_samples : {1, 5, 12, 25}) {
+    const std::vector<float> alone = train_layer({}, num_samples, 12);
+    for (const int size : {2, 3, 4, 7, 8}) {
+      for (const std::int64_t b : {1, 2, 5}) {
+        const auto all = on_ranks<std::vector<float>>(size, [&](dist::ProcessGroup& group) {
+          return train_layer({.process_group = &group}, num_samples, b);
+        });
+        for (const auto& weights : all) CHECK(weights == alone);
+        ++count;
+      }
+    }
+  }
+  MESSAGE("ranks train to the bits of one: " << count << " topologies");
+}
+
+TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
+  const auto sums = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    const Tensor mine = Tensor::full({2}, group.rank() + 1);
+    std::vector<float> seen = ranks.gather(mine).to_vector<float>();
+    for (const RankReduction reduction :
+         {RankReduction::sum, RankReduction::mean, RankReduction::max})
+      seen.push_back(ranks.reduce(mine, reduction).to_vector<float>()[0]);
+    seen.push_back(ranks.broadcast(mine, 2).to_vector<float>()[1]);
+    seen.push_back(static_cast<float>(ranks.gather(Tensor::full({}, group.rank())).numel()));
+    return seen;
+  });
+  for (const auto& seen : sums) CHECK(seen == std::vector<float>{1, 1, 2, 2, 3, 3, 6, 2, 3, 3, 3});
+
+  const auto texts = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    std::string all;
+    for (const std::string& text : ranks.gather_object(std::string(std::size_t(group.rank()), 'a')))
+      all += text + ",";
+    return all + ranks.broadcast_object(group.rank() == 1 ? "one" : "other", 1);
+  });
+  for (const auto& text : texts) CHECK(text == ",a,aa,one");
+}
+
+TEST_CASE("train.ranks: tensors are padded to the longest of all ranks, at either end") {
+  const auto padded = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    const Tensor mine = Tensor::ones({1, group.rank() + 1});
+    std::vector<float> seen = ranks.pad_across_processes(mine, -1, 9).to_vector<float>();
+    for (const float x : ranks.pad_across_processes(mine, 1, 7, true).to_vector<float>())
+      seen.push_back(x);
+    return seen;
+  });
+  CHECK(padded[0] == std::vector<float>{1, 9, 9, 7, 7, 1});
+  CHECK(padded[1] == std::vector<float>{1, 1, 9, 7, 1, 1});
+  CHECK(padded[2] == std::vector<float>{1, 1, 1, 1, 1, 1});
+  CHECK_THROWS_WITH_AS(ProcessState().pad_across_processes(Tensor::ones({2}), 1),
+                       "[pad_across_processes] dimension must exist, got 1 for shape [2]",
+                       IndexError);
+}
+
+TEST_CASE("train.ranks: work is split as evenly as it can be, the first ranks have more") {
+  const auto parts = on_ranks<std::vector<std::int64_t>>(3, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    const auto [begin, end] = ranks.split_between_processes(5);
+    const auto [none, nobody] = ranks.split_between_processes(2);
+    return std::vector<std::int64_t>{begin, end, none, nobody};
+  });
+  CHECK(parts[0] == std::vector<std::int64_t>{0, 2, 0, 1});
+  CHECK(parts[1] == std::vector<std::int64_t>{2, 4, 1, 2});
+  CHECK(parts[2] == std::vector<std::int64_t>{4, 5, 2, 2});
+}
+
+TEST_CASE("train.ranks: a trigger on one rank is seen once on all") {
+  const auto seen = on_ranks<int>(4, [](dist::ProcessGroup& group) {
+    ProcessState ranks(&group);
+    const bool before = ranks.check_trigger();
+    if (group.rank() == 2) ranks.set_trigger();
+    const bool raised = ranks.check_trigger();
+    return int(before) * 100 + int(raised) * 10 + int(ranks.check_trigger());
+  });
+  CHECK(seen == std::vector<int>{10, 10, 10, 10});
+}
+
+TEST_CASE("train.ranks: the main process goes first") {
+  std::atomic<int> arrived = 0;
+  const auto order = on_ranks<int>(4, [&](dist::ProcessGroup& group) {
+    int place = 0;
+    const ProcessState ranks(&group);
+    ranks.main_process_first([&] { place = arrived++; });
+    CHECK(ranks.is_main_process() == (group.rank() == 0));
+    CHECK(ranks.is_last_process() == (group.rank() == 3));
+    return place;
+  });
+  CHECK(order[0] == 0);
+}
+
+TEST_CASE("train.ranks: models that differ are refused on all ranks with the same words") {
+  const auto errors = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
+    nn::Linear net(2, group.rank() == 1 ? 4 : 3);
+    Accelerator accelerator({.process_group = &group});
+    try {
+      accelerator.prepare(net);
+    } catch (const MismatchError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  });
+  for (const auto& error : errors) {
+    CHECK(error ==
+          "[prepare] all ranks must have the same model, got weight [3, 2] float32 on rank 0 and "
+          "weight [4, 2] float32 on rank 1; build the model alike everywhere");
+  }
+}
+
+TEST_CASE("train.ranks: speed modes and parameters outside the models are refused") {
+  const auto errors = on_ranks<std::string>(2, [](dist::ProcessGroup& group) {
+    CHECK_THROWS_WITH_AS(
+        Accelerator({.invariant = false, .process_group = &group}),
+        "[accelerator] several ranks need the invariant mode, got invariant = false and 2 ranks; "
+        "leave invariant and Compat at their defaults",
+        ValueError);
+    nn::Linear net(1, 1), outside(1, 1);
+    data::DataLoader batches(data::TensorDataset({Tensor::ones({4, 1}), Tensor::ones({4, 1})}),
+                             {.batch_size = 2});
+    Accelerator accelerator({.process_group = &group});
+    auto [model, loader] = accelerator.prepare(net, batches);
+    for (const auto& batch : loader) {
+      auto scope = accelerator.accumulate(model);
+      try {
+        accelerator.backward(nn::mse(outside(model(batch.inputs)), batch.labels));
+      } catch (const StateError& error) {
+        return std::string(error.what());
+      }
+    }
+    return std::string();
+  });
+  for (const auto& error : errors) {
+    CHECK(error ==
+          "[window] with several ranks all parameters must belong to a prepared model, got 2 that "
+          "do not; pass their models to prepare()");
+  }
+}

@@ -1,0 +1,104 @@
+#include "accrue/train/process_state.h"
+
+#include "accrue/core/error.h"
+#include "accrue/dist/world.h"
+#include "accrue/kernels/elementwise.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace accrue::train {
+
+ProcessState::ProcessState(dist::ProcessGroup* group)
+    : owned_(group ? nullptr : dist::world()), group_(group ? group : owned_.get()) {}
+
+void ProcessState::wait_for_everyone() const {
+  if (num_processes() > 1) group_->barrier();
+}
+
+ProcessState::Turn::Turn(const ProcessState& state) : state_(state) {
+  if (!state_.is_main_process()) state_.wait_for_everyone();
+}
+
+ProcessState::Turn::~Turn() noexcept(false) {
+  if (state_.is_main_process()) state_.wait_for_everyone();
+}
+
+Tensor ProcessState::gather(const Tensor& tensor) const {
+  if (num_processes() == 1) return tensor;
+  const Tensor rows = tensor.rank() == 0 ? tensor.reshape({1}) : tensor;
+  Shape shape = rows.shape();
+  shape[0] *= num_processes();
+  return group_->all_gather(rows).reshape(shape);
+}
+
+std::vector<std::string> ProcessState::gather_object(std::string_view object) const {
+  return group_->all_gather_bytes(object);
+}
+
+Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const {
+  Tensor result = tensor.clone();
+  group_->all_reduce(result,
+                     reduction == RankReduction::max ? dist::ReduceOp::max : dist::ReduceOp::sum);
+  if (reduction == RankReduction::mean) {
+    kernels::launch_cpu(kernels::ScalarForward{
+        kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
+  }
+  return result;
+}
+
+Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
+  Tensor result = tensor.clone();
+  group_->broadcast(result, from);
+  return result;
+}
+
+std::string ProcessState::broadcast_object(std::string_view object, int from) const {
+  ACCRUE_CHECK(from >= 0 && from < num_processes(),
+               IndexError,
+               "broadcast_object",
+               "the rank must lie in [0, ",
+               num_processes(),
+               "), got ",
+               from);
+  const bool mine = process_index() == from;
+  return group_->all_gather_bytes(mine ? object : "")[static_cast<std::size_t>(from)];
+}
+
+Tensor ProcessState::pad_across_processes(const Tensor& tensor,
+                                          int dim,
+                                          double pad_index,
+                                          bool pad_first) const {
+  const int at = dim < 0 ? dim + tensor.rank() : dim;
+  ACCRUE_CHECK(at >= 0 && at < tensor.rank(),
+               IndexError,
+               "pad_across_processes",
+               "dimension must exist, got ",
+               dim,
+               " for shape ",
+               tensor.shape());
+  const std::int64_t size = tensor.size(at);
+  Tensor longest = Tensor::full({1}, static_cast<double>(size), DType::int64);
+  group_->all_reduce(longest, dist::ReduceOp::max);
+  Shape shape = tensor.shape();
+  shape[at] = longest.item<std::int64_t>();
+  Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
+  result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
+  return result;
+}
+
+ProcessState::Part ProcessState::split_between_processes(std::int64_t count) const {
+  const std::int64_t each = count / num_processes(), more = count % num_processes();
+  const std::int64_t rank = process_index();
+  const std::int64_t begin = rank * each + std::min(rank, more);
+  return {begin, begin + each + (rank < more)};
+}
+
+bool ProcessState::check_trigger() {
+  Tensor flag = Tensor::full({1}, trigger_ ? 1 : 0, DType::int64);
+  group_->all_reduce(flag, dist::ReduceOp::max);
+  trigger_ = false;
+  return flag.item<std::int64_t>() != 0;
+}
+
+}  // namespace accrue::train

@@ -1,0 +1,89 @@
+// ProcessState: who this rank is among the processes of a run, and what they do together.
+#pragma once
+
+#include "accrue/core/tensor.h"
+#include "accrue/dist/process_group.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace accrue::train {
+
+enum class RankReduction : std::uint8_t { sum, mean, max };
+
+/// Accelerate's PartialState. All ranks call the collective functions, in the same order.
+///
+/// Errors:  those of dist::ProcessGroup, where it says "collective".
+/// Threads: belongs to one thread.
+class ProcessState {
+ public:
+  /// Borrows the group. Null: the ranks that the launcher started, one without a launcher.
+  explicit ProcessState(dist::ProcessGroup* group = nullptr);
+
+  int num_processes() const { return group_->size(); }
+  int process_index() const { return group_->rank(); }
+  int local_process_index() const { return group_->local_rank(); }
+  bool is_main_process() const { return process_index() == 0; }
+  bool is_local_main_process() const { return local_process_index() == 0; }
+  bool is_last_process() const { return process_index() == num_processes() - 1; }
+  dist::ProcessGroup& process_group() const { return *group_; }
+
+  /// Collective: returns when all ranks are here.
+  void wait_for_everyone() const;
+  /// Collective: `body` runs on the main process first, then on the others, also when it throws.
+  template <class Body>
+  void main_process_first(const Body& body) const {
+    const Turn turn(*this);
+    body();
+  }
+
+  /// Collective: all ranks' tensors joined along dimension 0 in rank order; a scalar counts as one
+  /// element where there are several ranks. One rank: the tensor itself.
+  Tensor gather(const Tensor& tensor) const;
+  /// Collective: one string of each rank.
+  std::vector<std::string> gather_object(std::string_view object) const;
+  /// Collective: a new tensor, the same on all ranks. Errors also: DTypeError of the dtype.
+  Tensor reduce(const Tensor& tensor, RankReduction reduction = RankReduction::sum) const;
+  /// Collective: rank `from`'s elements. Errors also: IndexError.
+  Tensor broadcast(const Tensor& tensor, int from = 0) const;
+  std::string broadcast_object(std::string_view object, int from = 0) const;
+  /// Collective: `tensor` with `dim` padded by `pad_index` to the longest of all ranks, at its end
+  /// or its front. Other sizes must agree. Errors also: IndexError for the dimension.
+  Tensor pad_across_processes(const Tensor& tensor,
+                              int dim = 0,
+                              double pad_index = 0,
+                              bool pad_first = false) const;
+
+  /// This rank's part [begin, end) of `count` elements: the first ranks have one more.
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+  };
+  Part split_between_processes(std::int64_t count) const;
+
+  /// Raises a flag that check_trigger() sees on every rank.
+  void set_trigger() { trigger_ = true; }
+  /// Collective: whether any rank raised its flag since the last call; lowers it.
+  bool check_trigger();
+
+ private:
+  /// Others wait at entry, the main process at exit.
+  class Turn {
+   public:
+    explicit Turn(const ProcessState& state);
+    ~Turn() noexcept(false);
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    const ProcessState& state_;
+  };
+
+  std::shared_ptr<dist::ProcessGroup> owned_;  ///< the launcher's
+  dist::ProcessGroup* group_;
+  bool trigger_ = false;
+};
+
+}  // namespace accrue::train
