@@ -18,7 +18,7 @@ struct Settings {
   std::int64_t global_batch_size = 0;
   std::int64_t num_samples = 0;
   std::int64_t lanes = 8;
-  std::size_t dealing = 0;
+  std::size_t dealing = 1;  ///< of data::Dealing: the documentation deals in turns
   bool compat = false;
   bool hex = false;
 };
@@ -52,18 +52,29 @@ data::DataLoader batches_of(const Settings& settings, std::int64_t batch_size) {
 
 std::string weight_of(const nn::Linear& model) { return model.weight().value().view({2}).str(); }
 
-void print_items(std::int64_t step, double items) {
-  fmt::print("Step {} - Device 0 - num items in the local batch {}\n", step, items);
-  fmt::print("Total num items {}\n", items);
+/// Each rank prints its own line, the main process the sum.
+void print_items(const train::ProcessState& ranks, std::int64_t step, double items) {
+  fmt::print("Step {} - Device {} - num items in the local batch {}\n",
+             step,
+             ranks.process_index(),
+             items);
+  const double total = ranks.reduce(Tensor::full({1}, items, DType::float64)).item<double>();
+  if (ranks.is_main_process()) fmt::print("Total num items {}\n", total);
 }
 
-/// Tokens are counted on the way: the window is divided once, at its end.
-void train(nn::Linear& net, const Settings& settings, std::int64_t batch_size, bool print) {
+/// Tokens are counted on the way: the window is divided once, at its end. On all ranks, or on those
+/// of `group`.
+void train(nn::Linear& net,
+           const Settings& settings,
+           std::int64_t batch_size,
+           bool print,
+           dist::ProcessGroup* group = nullptr) {
   data::DataLoader batches = batches_of(settings, batch_size);
   optim::SGD sgd(net.parameters(), {.lr = kLearningRate});
   train::Accelerator accelerator({.global_batch_size = settings.global_batch_size,
                                   .lanes = static_cast<int>(settings.lanes),
-                                  .dealing = dealing_of(settings)});
+                                  .dealing = dealing_of(settings),
+                                  .process_group = group});
   auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
   std::int64_t step = 0;
   double items = 0;
@@ -72,7 +83,8 @@ void train(nn::Linear& net, const Settings& settings, std::int64_t batch_size, b
     const Loss loss = nn::cross_entropy(model(batch.inputs.unsqueeze(-1)), batch.labels);
     items += loss.weight().value();
     accelerator.backward(loss);
-    if (accelerator.sync_gradients() && print) print_items(step++, std::exchange(items, 0));
+    if (accelerator.sync_gradients() && print)
+      print_items(accelerator, step++, std::exchange(items, 0));
     optimizer.step();
     optimizer.zero_grad();
   }
@@ -93,7 +105,7 @@ void train_as_upstream(nn::Linear& net, const Settings& settings) {
     if (++loaded % steps != 0 && loaded != loader.size()) continue;
     double items = 0;
     for (const auto& member : group) items += cross_entropy_weight(member.labels, {}).value();
-    print_items(step++, items);
+    print_items(accelerator, step++, items);
     for (const auto& member : group) {
       const Variable logits = reshape(model(member.inputs.unsqueeze(-1)), {-1, 2});
       const Variable loss = cross_entropy(logits, member.labels.flatten(), {}, Reduction::sum);
@@ -107,8 +119,8 @@ void train_as_upstream(nn::Linear& net, const Settings& settings) {
 
 [[noreturn]] void refuse(const char* reason) { throw ProgramEnd{kConfiguration, reason}; }
 
-/// Fills in what was not given.
-void complete(Settings& s) {
+/// Fills in what was not given, for `world_size` ranks.
+void complete(Settings& s, int world_size) {
   if (s.compat && s.global_batch_size > 0) {
     refuse(
         "--compat counts micro-batches; give --gradient_accumulation_steps instead of "
@@ -120,12 +132,12 @@ void complete(Settings& s) {
   if (s.gradient_accumulation_steps == 0 && s.global_batch_size == 0) {
     s.gradient_accumulation_steps = 2;
   }
-  const std::int64_t product = s.gradient_accumulation_steps * s.per_device_batch_size;
+  const std::int64_t product = world_size * s.gradient_accumulation_steps * s.per_device_batch_size;
   if (s.global_batch_size == 0) s.global_batch_size = product;
   if (product != 0 && product != s.global_batch_size) {
     refuse(
-        "--global_batch_size must be --gradient_accumulation_steps * --per_device_batch_size; "
-        "leave one of them out");
+        "--global_batch_size must be processes * --gradient_accumulation_steps * "
+        "--per_device_batch_size; leave one of them out");
   }
   if (s.num_samples == 0) s.num_samples = s.global_batch_size;
   // Throws for values that do not fit together, before anything is printed.
@@ -133,10 +145,11 @@ void complete(Settings& s) {
                           .global_batch_size = s.global_batch_size,
                           .micro_batch_size = s.per_device_batch_size,
                           .lanes = static_cast<int>(s.lanes),
+                          .world_size = world_size,
                           .dealing = dealing_of(s)});
 }
 
-Settings read_settings(int argc, char** argv) {
+Settings read_settings(int argc, char** argv, int world_size) {
   Settings s;
   Options options("Trains on padded sequences with and without gradient accumulation.");
   options.integer("gradient_accumulation_steps",
@@ -150,29 +163,38 @@ Settings read_settings(int argc, char** argv) {
   options.flag("compat", s.compat, "accumulate as Accelerate does, in call order");
   options.flag("hex", s.hex, "also print the bits of the final weights");
   options.parse(argc, argv);
-  complete(s);
+  complete(s, world_size);
   return s;
 }
 
 int run(int argc, char** argv) {
-  const Settings settings = read_settings(argc, argv);
+  const train::ProcessState ranks;
+  const Settings settings = read_settings(argc, argv, ranks.num_processes());
+  const bool is_main = ranks.is_main_process();
   manual_seed(0);
   nn::Linear model(1, 2, false);
   nn::Linear clone(Variable::leaf(model.weight().value().clone()));
-  fmt::print("initial model weight is {}\n", weight_of(model));
-  fmt::print("initial model clone weight is {}\n", weight_of(clone));
+  if (is_main) {
+    fmt::print("initial model weight is {}\n", weight_of(model));
+    fmt::print("initial model clone weight is {}\n", weight_of(clone));
+  }
 
   if (settings.compat) {
     train_as_upstream(model, settings);
   } else {
     train(model, settings, settings.per_device_batch_size, true);
   }
-  train(clone, settings, settings.global_batch_size, false);
+  const auto alone = dist::self_group();
+  train(clone, settings, settings.global_batch_size, false, alone.get());
 
-  fmt::print("Device 0 - w/ accumulation, the final model weight is {}\n", weight_of(model));
+  fmt::print("Device {} - w/ accumulation, the final model weight is {}\n",
+             ranks.process_index(),
+             weight_of(model));
   if (settings.hex) print_hex_line(model.weight().value());
-  fmt::print("w/o accumulation, the final model weight is {}\n", weight_of(clone));
-  if (settings.hex) print_hex_line(clone.weight().value());
+  if (is_main) {
+    fmt::print("w/o accumulation, the final model weight is {}\n", weight_of(clone));
+    if (settings.hex) print_hex_line(clone.weight().value());
+  }
   return kDone;
 }
 

@@ -96,6 +96,21 @@ void add_layers(nn::Sequential& net, const reference::Model& model) {
   }
 }
 
+/// A network with parameters that no forward pass uses, which therefore stay as they are.
+class UnusedBranch final : public nn::Layer {
+ public:
+  UnusedBranch() {
+    register_module("branch", branch_);
+    register_module("used", used_);
+  }
+  nn::Sequential& used() { return used_; }
+  Variable forward(const Variable& x) override { return used_(x); }
+
+ private:
+  nn::Linear branch_{3, 2};
+  nn::Sequential used_;
+};
+
 }  // namespace
 
 std::vector<InvarianceCase> invariance_cases(std::int64_t num_samples) {
@@ -118,9 +133,10 @@ std::vector<InvarianceCase> invariance_cases(std::int64_t num_samples) {
 }
 
 std::vector<reference::Step> train_by_library(const InvarianceCase& start,
-                                              const reference::Training& training) {
-  nn::Sequential net;
-  add_layers(net, start.model);
+                                              const reference::Training& training,
+                                              const train::AcceleratorOptions& options) {
+  UnusedBranch net;
+  add_layers(net.used(), start.model);
   optim::SGD sgd(net.parameters(), {.lr = training.lr, .momentum = training.momentum});
   data::DataLoader batches(
       SampleList(start.samples),
@@ -130,7 +146,8 @@ std::vector<reference::Step> train_by_library(const InvarianceCase& start,
                        sgd,
                        batches,
                        start.model.loss == reference::LossKind::mse ? mse : cross_entropy,
-                       training);
+                       training,
+                       options);
 }
 
 }  // namespace accrue::bench

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "accrue/tests/support/reference_model.h"
+#include "accrue/train/options.h"
 
 #include <cstdint>
 #include <string>
@@ -22,8 +23,9 @@ struct InvarianceCase {
 std::vector<InvarianceCase> invariance_cases(std::int64_t num_samples);
 
 /// Trains a copy of the case by the library, with loader, Accelerator, clipping and SGD, in
-/// micro-batches of training.micro_batch_size.
+/// micro-batches of training.micro_batch_size. `options` adds ranks and their dealing.
 std::vector<reference::Step> train_by_library(const InvarianceCase& start,
-                                              const reference::Training& training);
+                                              const reference::Training& training,
+                                              const train::AcceleratorOptions& options = {});
 
 }  // namespace accrue::bench

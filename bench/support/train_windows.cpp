@@ -5,9 +5,12 @@ namespace {
 
 using reference::Row;
 
+/// Of the parameters that the window gave a gradient.
 std::vector<Row> rows_of(const std::vector<Variable>& parameters, Tensor (*what)(const Variable&)) {
   std::vector<Row> rows;
-  for (const Variable& parameter : parameters) rows.push_back(what(parameter).to_vector<float>());
+  for (const Variable& parameter : parameters) {
+    if (parameter.grad().defined()) rows.push_back(what(parameter).to_vector<float>());
+  }
   return rows;
 }
 
@@ -17,11 +20,12 @@ std::vector<reference::Step> train_windows(nn::Layer& net,
                                            optim::Optimizer& optimizer_of_net,
                                            data::DataLoader& batches,
                                            LossFunction loss_of,
-                                           const reference::Training& training) {
+                                           const reference::Training& training,
+                                           train::AcceleratorOptions options) {
   const std::vector<Variable> parameters = net.parameters();
-  train::Accelerator accelerator(
-      {.gradient_accumulation_steps = training.global_batch_size / training.micro_batch_size,
-       .lanes = training.lanes});
+  options.global_batch_size = training.global_batch_size;
+  options.lanes = training.lanes;
+  train::Accelerator accelerator(options);
   auto [model, optimizer, loader] = accelerator.prepare(net, optimizer_of_net, batches);
 
   std::vector<reference::Step> steps;

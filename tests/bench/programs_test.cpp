@@ -167,3 +167,12 @@ TEST_CASE("bench.programs: every split equals the reference model, every fault i
   const std::size_t last = result.output.rfind('\n', result.output.size() - 2);
   MESSAGE(result.output.substr(last + 1));
 }
+
+TEST_CASE("bench.programs: every topology equals the reference model, wrong reductions are seen") {
+  const Run result = run("topology_invariance --quick");
+  CHECK(result.code == 0);
+  CHECK(count(result.output, "DIFFERS") == 0);
+  CHECK(count(result.output, " distinct (W, A, b, n)") == 3);
+  const std::size_t last = result.output.rfind('\n', result.output.size() - 2);
+  MESSAGE(result.output.substr(last + 1));
+}

@@ -1,0 +1,233 @@
+// Proves that every number of ranks, dealing and micro-batch size gives the same bits, and that the
+// proof has teeth.
+//
+// Ranks are threads of this process, or, with --processes, the processes of one mpirun. Each run
+// trains a model; its hash covers gradients, loss and weights of every step on every rank, and must
+// equal that of the scalar reference model, which knows neither ranks nor micro-batches.
+#include "accrue/accrue.h"
+#include "accrue/bench/support/invariance_cases.h"
+#include "accrue/bench/support/options.h"
+#include "accrue/bench/support/program.h"
+#include "accrue/core/bits.h"
+#include "accrue/dist/dist.h"
+#include "accrue/kernels/cpu/parallel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace accrue::bench {
+namespace {
+
+using reference::Fault;
+using reference::Training;
+
+/// One way to spread a window.
+struct Topology {
+  int world_size;
+  std::int64_t micro_batch_size;
+  data::Dealing dealing;
+};
+
+const char* name_of(data::Dealing dealing) {
+  return dealing == data::Dealing::contiguous ? "contiguous" : "round robin";
+}
+
+Training training_of(std::int64_t global_batch_size, int lanes) {
+  return {.global_batch_size = global_batch_size,
+          .lanes = lanes,
+          .epochs = 2,
+          .lr = 0.05,
+          .momentum = 0.9,
+          .max_norm = 0.5};
+}
+
+/// Two whole windows; those, and one that cuts a lane.
+std::vector<std::int64_t> data_set_sizes(std::int64_t global_batch_size) {
+  return {2 * global_batch_size, 2 * global_batch_size + 2 * global_batch_size / 3 + 1};
+}
+
+bool is_legal(const Topology& topology, const Training& training, std::int64_t num_samples) {
+  try {
+    (void)data::WindowPlan({.num_samples = num_samples,
+                            .global_batch_size = training.global_batch_size,
+                            .micro_batch_size = topology.micro_batch_size,
+                            .lanes = training.lanes,
+                            .world_size = topology.world_size,
+                            .dealing = topology.dealing});
+    return true;
+  } catch (const ValueError&) {
+    return false;
+  }
+}
+
+std::uint64_t reference_hash(reference::Model model,
+                             const std::vector<reference::Sample>& samples,
+                             const Training& training) {
+  return hash_of(reference::train(model, samples, training));
+}
+
+/// The hash that each rank of `group` arrives at.
+std::uint64_t rank_hash(dist::ProcessGroup& group,
+                        const InvarianceCase& start,
+                        Training training,
+                        const Topology& topology) {
+  training.micro_batch_size = topology.micro_batch_size;
+  manual_seed(static_cast<std::uint64_t>(group.rank()));  // initial weights of ranks differ
+  return hash_of(
+      train_by_library(start, training, {.dealing = topology.dealing, .process_group = &group}));
+}
+
+/// Of all ranks, on threads.
+std::vector<std::uint64_t> thread_hashes(const InvarianceCase& start,
+                                         const Training& training,
+                                         const Topology& topology) {
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(topology.world_size));
+  dist::run_ranks(topology.world_size, [&](dist::ProcessGroup& group) {
+    hashes[static_cast<std::size_t>(group.rank())] = rank_hash(group, start, training, topology);
+  });
+  return hashes;
+}
+
+struct Count {
+  int runs = 0, refused = 0, differing = 0;
+  std::set<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> distinct;  ///< W, A, b, n
+};
+
+/// All topologies of one model, B and L. `hashes_of` trains on all ranks.
+template <class HashesOf>
+void check_topologies(const InvarianceCase& whole,
+                      const Training& training,
+                      const std::vector<int>& world_sizes,
+                      const HashesOf& hashes_of,
+                      Count& count) {
+  for (const std::int64_t num_samples : data_set_sizes(training.global_batch_size)) {
+    InvarianceCase start = whole;
+    start.samples.resize(static_cast<std::size_t>(num_samples));
+    const std::uint64_t expected = reference_hash(start.model, start.samples, training);
+    for (const int world_size : world_sizes) {
+      for (std::int64_t b = 1; b * world_size <= training.global_batch_size + world_size - 1; ++b) {
+        for (const auto dealing : {data::Dealing::contiguous, data::Dealing::round_robin}) {
+          const Topology topology{world_size, b, dealing};
+          if (!is_legal(topology, training, num_samples)) {
+            ++count.refused;
+            continue;
+          }
+          ++count.runs;
+          const std::int64_t steps =
+              (training.global_batch_size + world_size * b - 1) / (world_size * b);
+          count.distinct.insert({world_size, steps, b, num_samples});
+          for (const std::uint64_t hash : hashes_of(start, training, topology)) {
+            if (hash == expected) continue;
+            ++count.differing;
+            fmt::print("    DIFFERS: {} samples, {} ranks, b = {}, {}: {}, not {}\n",
+                       num_samples,
+                       world_size,
+                       b,
+                       name_of(dealing),
+                       hex16(hash),
+                       hex16(expected));
+            break;
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class HashesOf>
+int check_all(const std::vector<int>& world_sizes,
+              const HashesOf& hashes_of,
+              bool quick,
+              bool print) {
+  const std::vector<std::int64_t> sizes =
+      quick ? std::vector<std::int64_t>{24} : std::vector<std::int64_t>{16, 24, 30};
+  const std::vector<int> lanes = quick ? std::vector<int>{8} : std::vector<int>{8, 16};
+  int differing = 0;
+  for (const InvarianceCase& whole : invariance_cases(data_set_sizes(30).back())) {
+    Count model;
+    for (const std::int64_t global : sizes) {
+      for (const int l : lanes)
+        check_topologies(whole, training_of(global, l), world_sizes, hashes_of, model);
+    }
+    differing += model.differing;
+    if (print) {
+      fmt::print("{:<14} {:>5} runs, {:>4} distinct (W, A, b, n), {:>4} refused, {} differ\n",
+                 whole.name,
+                 model.runs,
+                 model.distinct.size(),
+                 model.refused,
+                 model.differing);
+    }
+  }
+  return differing;
+}
+
+// ---- teeth ----
+
+/// What `training` gives when its ranks sum or divide in a wrong way: the faults of the reference
+/// model, with the share of one of three ranks as micro-batch.
+struct Tooth {
+  const char* name;
+  Fault fault;
+};
+constexpr Tooth kTeeth[] = {{"ranks' sums in a ring", Fault::add_finished_product},
+                            {"mean over each rank", Fault::mean_of_means},
+                            {"nodes swapped", Fault::swap_lanes}};
+
+/// Prints which wrong reductions over three ranks change the bits; returns how many do not.
+int check_teeth(const InvarianceCase& whole) {
+  constexpr std::int64_t kGlobal = 24;
+  Training training = training_of(kGlobal, 8);
+  training.micro_batch_size = kGlobal / 3;
+  std::vector<reference::Sample> samples(whole.samples.begin(),
+                                         whole.samples.begin() + kGlobal + 4);
+  const std::uint64_t right = reference_hash(whole.model, samples, training);
+  int num_unseen = 0;
+  const auto show = [&](const char* name, std::uint64_t hash) {
+    fmt::print("  {:<14} {:<24} {}\n", whole.name, name, hash == right ? "UNSEEN" : "differs");
+    num_unseen += hash == right;
+  };
+  for (const Tooth& tooth : kTeeth) {
+    training.fault = tooth.fault;
+    show(tooth.name, reference_hash(whole.model, samples, training));
+  }
+  training.fault = Fault::none;
+  samples.push_back(samples[0]);
+  samples.push_back(samples[1]);
+  show("duplicates that count", reference_hash(whole.model, samples, training));
+  return num_unseen;
+}
+
+int run_threads(bool quick) {
+  const std::vector<int> world_sizes =
+      quick ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7, 8};
+  fmt::print(
+      "Each number of ranks, dealing and micro-batch size, two data sets per batch size: hash of\n"
+      "gradients, loss and weights of every step on every rank, against the reference model.\n\n"
+      "Ranks as threads:\n");
+  const int differing = check_all(world_sizes, thread_hashes, quick, true);
+  fmt::print("\nWrong reductions over 3 ranks:\n");
+  int num_unseen = 0;
+  for (const InvarianceCase& start : invariance_cases(64)) num_unseen += check_teeth(start);
+  fmt::print("\n{} runs differ; {} faults stay unseen\n", differing, num_unseen);
+  return differing == 0 && num_unseen == 0 ? kDone : kClaimFailed;
+}
+
+int run(int argc, char** argv) {
+  bool quick = false;
+  Options options("Trains three models on every topology and compares the bits.");
+  options.flag("quick", quick, "fewer ranks, only B = 24 with 8 lanes");
+  options.parse(argc, argv);
+  kernels::set_num_threads(1);
+  return run_threads(quick);
+}
+
+}  // namespace
+}  // namespace accrue::bench
+
+int main(int argc, char** argv) {
+  return accrue::bench::run_program(accrue::bench::run, argc, argv);
+}
