@@ -1,9 +1,9 @@
 // Proves that every number of ranks, dealing and micro-batch size gives the same bits, and that the
 // proof has teeth.
 //
-// Ranks are threads of this process, or, with --processes, the processes of one mpirun. Each run
-// trains a model; its hash covers gradients, loss and weights of every step on every rank, and must
-// equal that of the scalar reference model, which knows neither ranks nor micro-batches.
+// Ranks are threads of this process, then the processes of mpirun, which starts this program again.
+// Each run trains a model; its hash covers gradients, loss and weights of every step on every rank,
+// and must equal that of the scalar reference model, which knows neither ranks nor micro-batches.
 #include "accrue/accrue.h"
 #include "accrue/bench/support/invariance_cases.h"
 #include "accrue/bench/support/options.h"
@@ -13,8 +13,13 @@
 #include "accrue/kernels/cpu/parallel.h"
 
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <set>
 #include <tuple>
 
@@ -201,7 +206,41 @@ int check_teeth(const InvarianceCase& whole) {
   return num_unseen;
 }
 
-int run_threads(bool quick) {
+/// The part of one rank of `world`: all ranks train, the first prints.
+int run_processes(dist::ProcessGroup& world, bool quick) {
+  const auto hashes_of =
+      [&](const InvarianceCase& start, const Training& training, const Topology& topology) {
+        const std::string mine = hex16(rank_hash(world, start, training, topology));
+        std::vector<std::uint64_t> hashes;
+        for (const std::string& hash : world.all_gather_bytes(mine))
+          hashes.push_back(std::stoull(hash, nullptr, 16));
+        return hashes;
+      };
+  const bool is_main = world.rank() == 0;
+  if (is_main) fmt::print("\nRanks as {} processes:\n", world.size());
+  return check_all({world.size()}, hashes_of, quick, is_main) == 0 ? kDone : kClaimFailed;
+}
+
+/// Runs this program on `count` processes and returns its exit code.
+int start_processes(int count, bool quick) {
+  std::fflush(stdout);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::vector<std::string> words = {
+      "mpirun", "--oversubscribe", "-n", std::to_string(count), program};
+  if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
+  if (quick) words.push_back("--quick");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t process = 0;
+  int status = 0;
+  if (posix_spawnp(&process, "mpirun", nullptr, nullptr, arguments.data(), environ) != 0)
+    throw ProgramEnd{kConfiguration, "cannot start mpirun; install openmpi-bin"};
+  waitpid(process, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kInternal;
+}
+
+int run_all(bool quick) {
   const std::vector<int> world_sizes =
       quick ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7, 8};
   fmt::print(
@@ -209,11 +248,17 @@ int run_threads(bool quick) {
       "gradients, loss and weights of every step on every rank, against the reference model.\n\n"
       "Ranks as threads:\n");
   const int differing = check_all(world_sizes, thread_hashes, quick, true);
+  int num_failed = 0;
+  for (const int count : quick ? std::vector<int>{2} : std::vector<int>{2, 3, 4})
+    num_failed += start_processes(count, quick) != kDone;
   fmt::print("\nWrong reductions over 3 ranks:\n");
   int num_unseen = 0;
   for (const InvarianceCase& start : invariance_cases(64)) num_unseen += check_teeth(start);
-  fmt::print("\n{} runs differ; {} faults stay unseen\n", differing, num_unseen);
-  return differing == 0 && num_unseen == 0 ? kDone : kClaimFailed;
+  fmt::print("\n{} runs on threads differ; {} jobs of processes failed; {} faults stay unseen\n",
+             differing,
+             num_failed,
+             num_unseen);
+  return differing + num_failed + num_unseen == 0 ? kDone : kClaimFailed;
 }
 
 int run(int argc, char** argv) {
@@ -222,7 +267,8 @@ int run(int argc, char** argv) {
   options.flag("quick", quick, "fewer ranks, only B = 24 with 8 lanes");
   options.parse(argc, argv);
   kernels::set_num_threads(1);
-  return run_threads(quick);
+  const auto world = dist::world();
+  return world->size() > 1 ? run_processes(*world, quick) : run_all(quick);
 }
 
 }  // namespace
