@@ -14,7 +14,7 @@ set(ACCRUE_MAY_USE_train core kernels autograd nn optim dist data)
 # is included by a public header.
 set(ACCRUE_HOMES_immintrin kernels/cpu/)
 set(ACCRUE_HOMES_cxxabi nn/)
-set(ACCRUE_HOMES_mpi dist/mpi/)
+set(ACCRUE_HOMES_mpi dist/mpi/ bench/)
 foreach(posix IN ITEMS fcntl pthread sched spawn sys unistd)
   set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ dist/mpi/ tests/ bench/)
 endforeach()
