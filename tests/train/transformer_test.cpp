@@ -4,6 +4,7 @@
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/core/generator.h"
 #include "accrue/data/collate.h"
+#include "accrue/dist/threads.h"
 #include "accrue/nn/embedding.h"
 #include "accrue/nn/loss.h"
 #include "accrue/optim/sgd.h"
@@ -53,14 +54,17 @@ struct Gpt : nn::Module {
   }
 };
 
-/// Weights and the last window's loss after two epochs, in micro-batches of `batch_size`.
-std::pair<nn::StateDict, double> trained(std::int64_t batch_size, bool dropout = true) {
+/// Weights and the last window's loss after two epochs, in micro-batches of `batch_size`, on the
+/// ranks of `group`.
+std::pair<nn::StateDict, double> trained(std::int64_t batch_size,
+                                         bool dropout = true,
+                                         dist::ProcessGroup* group = nullptr) {
   manual_seed(1);
   Gpt model;
   if (!dropout) model.eval();
   optim::SGD sgd(model.parameters(), {.lr = 0.1});
   data::DataLoader batches(Sequences(), {.batch_size = batch_size, .collate = data::PadCollate{}});
-  train::Accelerator accelerator({.global_batch_size = kWindow});
+  train::Accelerator accelerator({.global_batch_size = kWindow, .process_group = group});
   auto [net, optimizer, loader] = accelerator.prepare(model, sgd, batches);
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (const auto& batch : loader) {
@@ -96,5 +100,15 @@ TEST_CASE("train.transformer: a GPT with dropout and padding trains to the same 
     }
   });
   CHECK(!same(trained(kWindow, false).first, weights));  // dropout did something
+  for (const int size : {2, 3, 5, 8}) {
+    for (const std::int64_t batch_size : {1, 3}) {
+      CAPTURE(size);
+      dist::run_ranks(size, [&](dist::ProcessGroup& group) {
+        const auto [other_weights, other_loss] = trained(batch_size, true, &group);
+        CHECK(same(other_weights, weights));
+        CHECK(other_loss == loss);
+      });
+    }
+  }
   MESSAGE("a GPT with equal bits: " << num_splits << " runs on " << num_paths << " CPU paths");
 }
