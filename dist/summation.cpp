@@ -124,7 +124,9 @@ void Summation<T>::add(const Runs& runs,
     }
     slots.push_back(sums_[run.sum] + run.begin);
     merge<T>(plan.program(), slots, run.length);
-    for (std::size_t r = 0; r < at.size(); ++r) at[r] += plan.counts[r] * run.length;
+    for (std::size_t r = 0; r < at.size(); ++r) {
+      if (at[r]) at[r] += plan.counts[r] * run.length;  // nothing comes from this rank itself
+    }
   }
 }
 
