@@ -3,8 +3,10 @@
 #include "accrue/dist/dist.h"
 #include "accrue/tests/support/doctest.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
+#include <numeric>
 
 using namespace accrue;
 using train::Accelerator;
@@ -71,6 +73,39 @@ TEST_CASE("train.ranks: any number of ranks trains to the bits of one, also with
     }
   }
   MESSAGE("ranks train to the bits of one: " << count << " topologies");
+}
+
+TEST_CASE("train.ranks: each sample is seen once in an epoch, whatever its number") {
+  int count = 0;
+  for (int size = 1; size <= 5; ++size) {
+    for (const std::int64_t b : {1, 3}) {
+      for (std::int64_t n = 1; n <= 2 * size * b + 1; ++n) {
+        CAPTURE(size);
+        CAPTURE(b);
+        CAPTURE(n);
+        const auto seen = on_ranks<std::vector<std::int64_t>>(size, [&](dist::ProcessGroup& group) {
+          data::DataLoader batches(data::TensorDataset({Tensor::ones({n, 1})}),
+                                   {.batch_size = b, .shuffle = true, .seed = 3});
+          Accelerator accelerator({.process_group = &group});
+          auto loader = accelerator.prepare(batches);
+          std::vector<std::int64_t> indices;
+          for (const auto& batch : loader) {
+            CHECK(batch.inputs.size(0) == batch.size());
+            indices.insert(indices.end(), batch.indices.begin(), batch.indices.end());
+          }
+          return indices;
+        });
+        std::vector<std::int64_t> all;
+        for (const auto& indices : seen) all.insert(all.end(), indices.begin(), indices.end());
+        std::sort(all.begin(), all.end());
+        std::vector<std::int64_t> wanted(static_cast<std::size_t>(n));
+        std::iota(wanted.begin(), wanted.end(), 0);
+        CHECK(all == wanted);
+        ++count;
+      }
+    }
+  }
+  MESSAGE("each sample is seen once: " << count << " data sets");
 }
 
 TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
