@@ -1,0 +1,61 @@
+// Shards: which samples of an epoch each rank reads when they are dealt as Accelerate deals them.
+// The trainer's own dealing, without duplicates, is data/window_plan.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace accrue::data {
+
+/// Indices of the samples of one batch.
+using IndexBatch = std::vector<std::int64_t>;
+
+struct ShardOptions {
+  int rank = 0;
+  int world_size = 1;                           ///< W
+  std::optional<std::int64_t> batch_size = {};  ///< b; none: every batch has a size of its own
+  bool split_batches = false;  ///< ranks share every batch, instead of taking W batches in turn
+  bool even_batches = true;    ///< fill the last round with samples of the first
+  bool drop_last = false;      ///< drop what does not give every rank a full batch
+};
+
+/// An epoch's order as batches of `batch_size`; the last may be shorter, unless it is dropped.
+/// Errors: ValueError for batch_size < 1.
+std::vector<IndexBatch> cut_batches(std::span<const std::int64_t> order,
+                                    std::int64_t batch_size,
+                                    bool drop_last = false);
+
+/// The batches of one rank: Accelerate's BatchSamplerShard.
+///
+/// Rank r takes batch r of every W, or slice r of every batch. A last round that is not full goes
+/// out as it is, filled up, or not at all, as the options say.
+/// Errors:  ValueError for a rank outside [0, W), an empty batch, a batch of other than b samples
+///          before the last, and batches to split whose b is no multiple of W.
+std::vector<IndexBatch> batch_sampler_shard(std::span<const IndexBatch> batches,
+                                            const ShardOptions& options);
+
+/// The samples of one rank from a stream: Accelerate's IterableDatasetShard. Rank r takes slice r
+/// of every b * W samples, of every b with split_batches; the tail is filled up or dropped,
+/// whatever even_batches says. Errors: as batch_sampler_shard; ValueError without batch_size.
+std::vector<std::int64_t> iterable_shard(std::span<const std::int64_t> samples,
+                                         const ShardOptions& options);
+
+/// What one rank receives of batches that rank 0 reads.
+struct DispatchedShard {
+  std::vector<IndexBatch> batches;
+  std::int64_t remainder = 0;  ///< samples of all ranks in the last round, without duplicates
+};
+
+/// Accelerate's DataLoaderDispatcher: W batches, or one with split_batches, are joined and cut into
+/// W slices. A last round of any size is cut as evenly as it can be, after the first W samples of
+/// the epoch were added where it is no multiple of W. even_batches has no meaning here.
+/// Errors: as batch_sampler_shard; ValueError when no round is left, as upstream refuses it.
+DispatchedShard dispatch_shard(std::span<const IndexBatch> batches, const ShardOptions& options);
+
+/// How many samples gather_for_metrics() keeps of the last batches of all ranks: `num_samples`
+/// modulo the samples of a full round. 0 and, with drop_last, -1 keep all.
+std::int64_t shard_remainder(std::int64_t num_samples, const ShardOptions& options);
+
+}  // namespace accrue::data
