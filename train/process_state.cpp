@@ -32,6 +32,12 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   return group_->all_gather(rows).reshape(shape);
 }
 
+Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
+  const Tensor all = gather(tensor);
+  if (remainder <= 0 || all.rank() == 0 || remainder >= all.size(0)) return all;
+  return all.narrow(0, 0, remainder);
+}
+
 std::vector<std::string> ProcessState::gather_object(std::string_view object) const {
   return group_->all_gather_bytes(object);
 }
@@ -92,6 +98,25 @@ ProcessState::Part ProcessState::split_between_processes(std::int64_t count) con
   const std::int64_t rank = process_index();
   const std::int64_t begin = rank * each + std::min(rank, more);
   return {begin, begin + each + (rank < more)};
+}
+
+Tensor ProcessState::split_between_processes(const Tensor& tensor, bool apply_padding) const {
+  ACCRUE_CHECK(tensor.rank() > 0,
+               ShapeError,
+               "split_between_processes",
+               "a tensor must have rows, got shape ",
+               tensor.shape());
+  const std::int64_t count = tensor.size(0), ranks = num_processes();
+  const auto [begin, end] = split_between_processes(count);
+  const Tensor rows = tensor.narrow(0, begin, end - begin);
+  const std::int64_t longest = count / ranks + (count % ranks != 0);
+  if (!apply_padding || rows.size(0) == longest) return rows;
+  Shape shape = tensor.shape();
+  shape[0] = longest;
+  Tensor result = Tensor::empty(shape, tensor.dtype(), tensor.device());
+  result.narrow(0, 0, longest - 1).copy_from(rows);
+  result.narrow(0, longest - 1, 1).copy_from(tensor.narrow(0, count - 1, 1));
+  return result;
 }
 
 bool ProcessState::check_trigger() {

@@ -43,6 +43,9 @@ class ProcessState {
   /// Collective: all ranks' tensors joined along dimension 0 in rank order; a scalar counts as one
   /// element where there are several ranks. One rank: the tensor itself.
   Tensor gather(const Tensor& tensor) const;
+  /// Collective: gather(), of which the first `remainder` rows stay when it is positive: of the
+  /// last batches of an epoch those that are no duplicates, data::ShardedLoader::remainder().
+  Tensor gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const;
   /// Collective: one string of each rank.
   std::vector<std::string> gather_object(std::string_view object) const;
   /// Collective: a new tensor, the same on all ranks. Errors also: DTypeError of the dtype.
@@ -62,6 +65,10 @@ class ProcessState {
     std::int64_t begin = 0, end = 0;
   };
   Part split_between_processes(std::int64_t count) const;
+  /// This rank's rows of `tensor`, a view. With `apply_padding` a rank that has one row less than
+  /// the first gets a copy with the last row of `tensor` at its end. Errors: ShapeError for a
+  /// scalar.
+  Tensor split_between_processes(const Tensor& tensor, bool apply_padding = false) const;
 
   /// Raises a flag that check_trigger() sees on every rank.
   void set_trigger() { trigger_ = true; }

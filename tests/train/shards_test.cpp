@@ -1,0 +1,137 @@
+// Accelerate's sharding on real ranks, as threads: gathered batches without duplicates, split work.
+#include "accrue/accrue.h"
+#include "accrue/dist/dist.h"
+#include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/golden.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <numeric>
+
+using namespace accrue;
+using data::IndexBatch;
+using nlohmann::json;
+using train::ProcessState;
+
+namespace {
+
+json cases_of(const std::string& kind) {
+  std::ifstream file(tests::golden_path("batch_sampler_shard_cases.json"));
+  const json golden = json::parse(file);
+  json result = json::array();
+  for (const json& entry : golden["cases"]) {
+    if (entry["kind"] == kind) result.push_back(entry);
+  }
+  return result;
+}
+
+data::DataLoader loader_of(const json& entry) {
+  return data::DataLoader(
+      data::TensorDataset({Tensor::arange(entry["dataset_len"].get<std::int64_t>())}),
+      {.batch_size = entry["batch_size"], .drop_last = entry["drop_last"]});
+}
+
+/// Ranks gather only what has the same shape on all of them.
+bool is_even(const json& expected) {
+  for (const json& shard : expected) {
+    if (shard.size() != expected[0].size()) return false;
+    for (std::size_t i = 0; i < shard.size(); ++i) {
+      if (shard[i].size() != expected[0][i].size()) return false;
+    }
+  }
+  return true;
+}
+
+/// What every rank has after one epoch of gather_for_metrics(): each sample once, in order.
+IndexBatch samples_once(const json& entry) {
+  std::int64_t count = entry["dataset_len"];
+  if (entry["drop_last"]) count -= count % entry["total_batch_size"].get<std::int64_t>();
+  IndexBatch samples(static_cast<std::size_t>(count));
+  std::iota(samples.begin(), samples.end(), 0);
+  return samples;
+}
+
+/// Why a case has no ranks here; null if it has.
+const char* reason_to_leave_out(const json& entry) {
+  if (entry["world_size"] == 1) return "one process is not sharded";
+  const bool drops_all = entry["drop_last"] && entry["dataset_len"] < entry["batch_size"];
+  return drops_all ? "DataLoader refuses to drop the only batch" : nullptr;
+}
+
+/// One epoch of one rank. What ranks gather holds every sample once.
+void check_rank(const json& entry, dist::ProcessGroup& group, bool gathers) {
+  const ProcessState ranks(&group);
+  data::DataLoader loader = loader_of(entry);
+  data::ShardedLoader shards(loader,
+                             {.rank = group.rank(),
+                              .world_size = group.size(),
+                              .split_batches = entry["split_batches"],
+                              .even_batches = entry["even_batches"]});
+  std::vector<IndexBatch> mine;
+  IndexBatch all;
+  for (const auto& batch : shards) {
+    mine.push_back(batch.indices);
+    if (!gathers) continue;
+    const Tensor rows = ranks.gather_for_metrics(batch.inputs, shards.remainder());
+    for (const std::int64_t row : rows.to_vector<std::int64_t>()) all.push_back(row);
+  }
+  const json& expected = entry["expected"][static_cast<std::size_t>(group.rank())];
+  CHECK_MESSAGE(mine == expected.get<std::vector<IndexBatch>>(), entry["id"].get<std::string>());
+  if (gathers) CHECK_MESSAGE(all == samples_once(entry), entry["id"].get<std::string>());
+}
+
+}  // namespace
+
+TEST_CASE("train.shards: golden cases pass on real ranks, and metrics see every sample once") {
+  int dealt = 0, gathered = 0, left_out = 0;
+  for (const json& entry : cases_of("batch_sampler_shard")) {
+    const std::string id = entry["id"];
+    if (const char* reason = reason_to_leave_out(entry)) {
+      MESSAGE(id << " has no ranks here: " << std::string(reason));
+      ++left_out;
+      continue;
+    }
+    const bool gathers = is_even(entry["expected"]);
+    if (!gathers) MESSAGE(id << " is dealt but not gathered: the ranks' batches differ in size");
+    dist::run_ranks(entry["world_size"],
+                    [&](dist::ProcessGroup& group) { check_rank(entry, group, gathers); });
+    ++dealt;
+    gathered += gathers;
+  }
+  MESSAGE("dealt " << dealt << " golden cases, gathered " << gathered << ", left out " << left_out);
+  CHECK(dealt == 75);
+  CHECK(gathered == 56);
+  CHECK(dealt + left_out == 82);
+}
+
+TEST_CASE("train.shards: a remainder keeps the first rows, none keeps all") {
+  const ProcessState alone;
+  const Tensor rows = Tensor::arange(6).reshape({3, 2});
+  CHECK(alone.gather_for_metrics(rows, 2).shape() == Shape({2, 2}));
+  for (const int remainder : {-1, 0, 3, 9}) {
+    CHECK(alone.gather_for_metrics(rows, remainder).shape() == Shape({3, 2}));
+  }
+  CHECK(alone.gather_for_metrics(Tensor::full({}, 5), 1).rank() == 0);
+}
+
+TEST_CASE("train.shards: work is split as Accelerate splits it in every golden case") {
+  int count = 0;
+  for (const json& entry : cases_of("split_between_processes")) {
+    dist::run_ranks(entry["world_size"], [&](dist::ProcessGroup& group) {
+      const ProcessState ranks(&group);
+      const Tensor all = Tensor::arange(entry["length"].get<std::int64_t>());
+      const auto rank = static_cast<std::size_t>(group.rank());
+      for (const bool pad : {false, true}) {
+        CHECK_MESSAGE(ranks.split_between_processes(all, pad).to_vector<std::int64_t>() ==
+                          entry[pad ? "expected_padded" : "expected"][rank].get<IndexBatch>(),
+                      entry["id"].get<std::string>());
+      }
+    });
+    ++count;
+  }
+  CHECK(count == 7);
+  CHECK_THROWS_WITH_AS(ProcessState().split_between_processes(Tensor::full({}, 1)),
+                       "[split_between_processes] a tensor must have rows, got shape []",
+                       ShapeError);
+}
