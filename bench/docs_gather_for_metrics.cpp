@@ -1,0 +1,40 @@
+// The documentation's gather_for_metrics: five samples on several processes, of which the last
+// batches repeat some; a metric must see each sample once.
+#include "accrue/accrue.h"
+#include "accrue/bench/support/options.h"
+#include "accrue/bench/support/program.h"
+
+#include <fmt/format.h>
+
+namespace accrue::bench {
+namespace {
+
+constexpr std::int64_t kNumSamples = 5, kBatchSize = 2;
+
+void print_line(int rank, const char* what, const Tensor& values) {
+  fmt::print("{} {} {}\n", rank, what, values.str());
+}
+
+int run(int argc, char** argv) {
+  Options options("Gathers batches that Accelerate fills with duplicates, and drops them again.");
+  options.parse(argc, argv);
+  const train::ProcessState ranks;
+  const int rank = ranks.process_index();
+  data::DataLoader batches(data::TensorDataset({Tensor::arange(kNumSamples)}),
+                           {.batch_size = kBatchSize});
+  data::ShardedLoader loader(batches, {.rank = rank, .world_size = ranks.num_processes()});
+  for (const auto& batch : loader) {
+    print_line(rank, "batch", batch.inputs);
+    print_line(
+        rank, "gather_for_metrics", ranks.gather_for_metrics(batch.inputs, loader.remainder()));
+    print_line(rank, "gather", ranks.gather(batch.inputs));
+  }
+  return kDone;
+}
+
+}  // namespace
+}  // namespace accrue::bench
+
+int main(int argc, char** argv) {
+  return accrue::bench::run_program(accrue::bench::run, argc, argv);
+}
