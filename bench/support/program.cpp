@@ -40,6 +40,10 @@ int run_body(int (*body)(int, char**), int argc, char** argv) {
     return report(end.code, end.message);
   } catch (const ValueError& error) {
     return report(kConfiguration, error.what());
+  } catch (const MismatchError& error) {
+    return report(kRanksDisagree, error.what());
+  } catch (const DistributedError& error) {
+    return report(kRankLost, error.what());
   } catch (const OutOfMemoryError& error) {
     return report(kOutOfMemory, error.what());
   } catch (const std::bad_alloc&) {

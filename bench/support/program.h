@@ -10,10 +10,13 @@ enum ExitCode : int {
   kDone = 0,
   kClaimFailed = 1,  ///< bits differ, a figure was missed
   kUsage = 64,
+  kMissingInput = 66,
   kInternal = 70,
   kOutOfMemory = 71,
   kCannotCreate = 73,
   kInputOutput = 74,
+  kRankLost = 75,       ///< a rank died, stopped or was interrupted: start again
+  kRanksDisagree = 76,  ///< ranks called different collectives or hold different models
   kConfiguration = 78,
 };
 
@@ -26,8 +29,9 @@ struct ProgramEnd {
 /// Runs `body` and returns the exit code: its result, or the code of what it threw.
 ///
 /// Whatever is written to stdout has arrived when this returns 0: a full disk or a closed stdout
-/// gives kInputOutput. ValueError is a configuration that does not work; other errors of the
-/// library are internal. Every failure prints one line on stderr.
+/// gives kInputOutput. ValueError is a configuration that does not work, MismatchError ranks that
+/// disagree, any other DistributedError a rank lost; the library's other errors are internal. Every
+/// failure prints one line on stderr.
 int run_program(int (*body)(int argc, char** argv), int argc, char** argv);
 
 /// Starts the program again with `name` set to `value` in its environment, or without it if `value`
