@@ -85,8 +85,17 @@ void Options::choice(const std::string& name,
       ->option_text(listed + " [" + choices[value] + "]");
 }
 
+void Options::word(const std::string& name,
+                   std::string& value,
+                   const std::string& placeholder,
+                   const std::string& help) {
+  parser_->app.add_option(flag_name(name), value, help)
+      ->type_name("value")
+      ->option_text(placeholder);
+}
+
 void Options::file(const std::string& name, std::string& value, const std::string& help) {
-  parser_->app.add_option(flag_name(name), value, help)->type_name("value")->option_text("FILE");
+  word(name, value, "FILE", help);
 }
 
 void Options::parse(int argc, char** argv) {

@@ -34,6 +34,11 @@ class Options {
               std::size_t& value,
               const std::vector<std::string>& choices,
               const std::string& help);
+  /// Any text; --help shows `placeholder` for it.
+  void word(const std::string& name,
+            std::string& value,
+            const std::string& placeholder,
+            const std::string& help);
   /// The name of a file.
   void file(const std::string& name, std::string& value, const std::string& help);
 

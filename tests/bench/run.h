@@ -1,4 +1,4 @@
-// run(): a program as a user starts it, and what it printed.
+// run() and shell(): a program as a user starts it, and what it printed.
 #pragma once
 
 #include "accrue/tests/support/doctest.h"
@@ -15,9 +15,9 @@ struct Run {
   std::string output = {};
 };
 
-/// Runs a shell command in the folder of the documented programs.
-inline Run run(const std::string& command) {
-  std::FILE* pipe = popen(("cd " ACCRUE_PROGRAMS " && ./" + command).c_str(), "r");
+/// Runs a shell command in the folder of the programs.
+inline Run shell(const std::string& command) {
+  std::FILE* pipe = popen(("cd " ACCRUE_PROGRAMS " && " + command).c_str(), "r");
   REQUIRE(pipe);
   Run result;
   char buffer[4096];
@@ -29,6 +29,9 @@ inline Run run(const std::string& command) {
   result.code = WEXITSTATUS(status);
   return result;
 }
+
+/// Runs a program of that folder.
+inline Run run(const std::string& command) { return shell("./" + command); }
 
 /// How often `part` occurs.
 inline int count(const std::string& text, const std::string& part) {

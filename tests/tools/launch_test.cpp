@@ -1,0 +1,162 @@
+// accrue launch as a user meets it: exit codes, labels, signals, and what is left of a job.
+#include "accrue/tests/bench/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace {
+
+using accrue::test::count;
+using accrue::test::run;
+using accrue::test::Run;
+using accrue::test::shell;
+using Clock = std::chrono::steady_clock;
+
+/// Each rank runs a command of its own: rank 1 the first, the others the second.
+Run launch_two(const std::string& one, const std::string& others, const std::string& options = "") {
+  return run("accrue launch --num_processes 3 " + options +
+             " bash -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + one + "; else " + others +
+             "; fi' 2>&1");
+}
+
+/// Whether a process runs `sleep <seconds>`. Each test sleeps for a time of its own.
+bool is_sleeping(const std::string& seconds) {
+  std::error_code error;  // processes come and go
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    std::ifstream file(entry.path() / "cmdline");
+    std::string program, argument;
+    std::getline(file, program, '\0');
+    std::getline(file, argument, '\0');
+    if (program == "sleep" && argument == seconds) return true;
+  }
+  return false;
+}
+
+void check_refused(const std::string& arguments, int code, const std::string& message) {
+  CAPTURE(arguments);
+  const Run result = run("accrue " + arguments + " 2>&1");
+  CHECK(result.code == code);
+  CHECK(result.output == "accrue: " + message + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("tools.launch: N ranks run, share the cores, and their exit code 0 is the job's") {
+  const Run result =
+      run("accrue launch --num_processes 3 --cpu --mixed_precision no bash -c "
+          "'echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE threads $ACCRUE_NUM_THREADS'");
+  CHECK(result.code == 0);
+  for (const char* const rank : {"0", "1", "2"}) {
+    CHECK(count(result.output, "rank " + std::string(rank) + " of 3 threads ") == 1);
+  }
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  CHECK(count(result.output, "threads " + std::to_string(std::max(1, cores / 3)) + "\n") == 3);
+  CHECK(shell("ACCRUE_NUM_THREADS=7 ./accrue launch printenv ACCRUE_NUM_THREADS").output == "7\n");
+}
+
+TEST_CASE("tools.launch: the program gets its arguments as they are") {
+  CHECK(run("accrue launch --num_processes=1 printf '%s|' --label -n 'a b' ''").output ==
+        "--label|-n|a b||");
+}
+
+TEST_CASE("tools.launch: labels name the rank of each line") {
+  const Run result = run("accrue launch --num-processes 2 --label echo word");
+  CHECK(result.output.size() == 2 * std::string("[1,0]<stdout>:word\n").size());
+  CHECK(count(result.output, "[1,0]<stdout>:word\n") == 1);
+  CHECK(count(result.output, "[1,1]<stdout>:word\n") == 1);
+}
+
+TEST_CASE("tools.launch: the code of the rank that fails first is the job's") {
+  for (const int code : {1, 70, 75, 76, 78}) {
+    CHECK(launch_two("exit " + std::to_string(code), "sleep 61").code == code);
+  }
+}
+
+TEST_CASE("tools.launch: a killed rank is named, the others may speak, and the code is 75") {
+  const Run result = launch_two("kill -9 $$", "sleep 0.3 && echo last words; sleep 62");
+  CHECK(result.code == 75);
+  CHECK(count(result.output, "accrue: rank 1 was killed by signal 9 (Killed)\n") == 1);
+  CHECK(count(result.output, "last words\n") == 2);
+  CHECK(!is_sleeping("62"));
+}
+
+TEST_CASE("tools.launch: stopped ranks and ranks that ignore signals end with the job") {
+  const Clock::time_point start = Clock::now();
+  CHECK(launch_two("kill -STOP $$", "sleep 0.2; exit 75").code == 75);
+  CHECK(launch_two("exit 76", "trap \"\" TERM INT; sleep 63; sleep 63").code == 76);
+  CHECK(Clock::now() - start < std::chrono::seconds(20));
+  CHECK(!is_sleeping("63"));
+}
+
+TEST_CASE("tools.launch: what ranks leave running ends with them") {
+  CHECK(launch_two("setsid sleep 64 & exit 0", "(setsid nohup sleep 64 &) ; exit 0").code == 0);
+  CHECK(!is_sleeping("64"));
+}
+
+TEST_CASE("tools.launch: SIGTERM and SIGINT reach each rank once") {
+  for (const std::string signal : {"TERM", "INT"}) {
+    const Run result = shell("timeout --preserve-status -s " + signal +
+                             " 1.5 ./accrue launch --num_processes 2 bash -c "
+                             "'trap \"echo got " +
+                             signal + "; exit 5\" " + signal + "; while :; do sleep 0.05; done'");
+    CHECK(result.code == 5);
+    CHECK(count(result.output, "got " + signal + "\n") == 2);
+  }
+  CHECK(shell("timeout --preserve-status 1 ./accrue launch --num_processes 2 sleep 65").code == 75);
+  CHECK(!is_sleeping("65"));
+}
+
+TEST_CASE("tools.launch: the job ends with a launcher that is killed") {
+  shell("./accrue launch --num_processes 2 sleep 66 & sleep 1; kill -9 $!; sleep 2.5");
+  CHECK(!is_sleeping("66"));
+}
+
+TEST_CASE("tools.launch: what cannot work is refused with what to do") {
+  check_refused("launch", 64, "launch needs a program; --help lists the options");
+  check_refused("launch --num_processes 0 true",
+                64,
+                "--num_processes must be an integer in [1, 2147483647], got '0'; --help lists the "
+                "options");
+  check_refused("launch --mixed_precision bf16 true",
+                78,
+                "--mixed_precision must be no, since all arithmetic is float32, got 'bf16'");
+  check_refused("launch --num_machines 2 true",
+                78,
+                "--num_machines 2 needs --hostfile FILE with the name of each machine on a line, "
+                "reached by ssh");
+  check_refused("launch --num_machines 2 --machine_rank 2 true",
+                78,
+                "--machine_rank must be below --num_machines 2, got 2");
+  check_refused("launch --num_machines 2 --machine_rank 1 true",
+                78,
+                "the job must be launched on machine 0, which starts all others, got "
+                "--machine_rank 1");
+  check_refused("launch --hostfile /none true", 66, "cannot read the hostfile /none");
+  check_refused("launch ./none", 66, "there is no program ./none that can be started");
+  check_refused("lunch", 64, "there is no command 'lunch'; accrue --help lists the commands");
+  check_refused("", 64, "give a command; accrue --help lists them");
+  CHECK(run("accrue launch --processes 2 true 2> /dev/null").code == 64);
+}
+
+TEST_CASE("tools.launch: without mpirun it says what to install") {
+  const Run result = shell("PATH=/none ./accrue launch /bin/true 2>&1");
+  CHECK(result.code == 78);
+  CHECK(result.output ==
+        "accrue: mpirun must be installed, got none in PATH; apt-get install openmpi-bin\n");
+}
+
+TEST_CASE("tools.launch: env prints what a bug report needs") {
+  const Run result = run("accrue env");
+  CHECK(result.code == 0);
+  for (const char* const name :
+       {"accrue", "compiler", "system", "CPU", "cores", "kernels", "threads", "MPI", "variables"}) {
+    CAPTURE(name);
+    CHECK(count("\n" + result.output, "\n" + std::string(name) + " ") == 1);
+  }
+  CHECK(count(result.output, "Open MPI") == 1);
+  CHECK(count(shell("ACCRUE_ISA=portable ./accrue env").output, "portable, of this build") == 1);
+}

@@ -1,0 +1,14 @@
+// The commands of accrue. Each gets its own name as argv[0] and returns the exit code.
+#pragma once
+
+namespace accrue::tools {
+
+/// Starts a program on several processes.
+int launch(int argc, char** argv);
+/// One process of a job, which mpirun starts for launch(): the launcher's process or 0, the
+/// program.
+int rank(int argc, char** argv);
+/// Prints what a bug report needs.
+int environment(int argc, char** argv);
+
+}  // namespace accrue::tools

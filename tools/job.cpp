@@ -1,0 +1,132 @@
+#include "accrue/tools/job.h"
+
+#include "accrue/bench/support/program.h"
+#include "accrue/core/error.h"
+#include "accrue/tools/children.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+namespace accrue::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// What mpirun may take to end a job of which a rank failed: it asks, and kills after a second.
+constexpr std::chrono::seconds kEndOfJob(3);
+/// Schedulers send the same signal to a process and to its group.
+constexpr std::chrono::seconds kSameSignal(1);
+
+/// Ranks are what mpirun starts of this very program. Each leads its process group.
+void send_to_ranks(pid_t mpirun, int signal) {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  bool is_sent = false;
+  for (const pid_t child : children_of(mpirun)) {
+    if (fs::read_symlink(text("/proc/", child, "/exe"), error) != self) continue;
+    is_sent |= kill(getpgid(child) == child ? -child : child, signal) == 0;
+  }
+  if (!is_sent) kill(mpirun, signal);  // no rank here yet, or none at all
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command, const sigset_t& signals) {
+  setpgid(0, 0);                     // Ctrl-C reaches the parent alone, which hands it on
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // on which mpirun ends its job
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // NOLINT(cert-err33-c)
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  _exit(bench::kConfiguration);
+}
+
+/// mpirun as its parent sees it.
+class Job {
+ public:
+  explicit Job(pid_t mpirun) : mpirun_(mpirun) {}
+
+  bool is_over() const { return has_ended_ || is_abandoned_; }
+
+  /// Takes one signal, or the passing of time.
+  void take(int signal, const siginfo_t& info) {
+    const Clock::time_point now = Clock::now();
+    if (signal == SIGCHLD) {
+      reap();
+    } else if (signal == SIGRTMIN && failure_ == 0) {
+      failure_ = info.si_value.sival_int;
+      wait_until_ = now + kEndOfJob;
+    } else if ((signal == SIGINT || signal == SIGTERM) && now >= obey_from_) {
+      is_abandoned_ = true;
+    } else if ((signal == SIGINT || signal == SIGTERM) && obey_from_ == Clock::time_point::max()) {
+      obey_from_ = now + kSameSignal;
+      send_to_ranks(mpirun_, signal);
+    }
+    if (now > wait_until_) is_abandoned_ = true;
+  }
+
+  /// mpirun returns 128 + n for a rank that died of signal n.
+  int exit_code() const {
+    if (failure_ != 0) return failure_;
+    if (!has_ended_ || !WIFEXITED(status_) || WEXITSTATUS(status_) > 128) return bench::kRankLost;
+    return WEXITSTATUS(status_);
+  }
+
+ private:
+  void reap() {
+    int status = 0;
+    for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (ended != mpirun_) continue;
+      has_ended_ = true;
+      status_ = status;
+    }
+  }
+
+  pid_t mpirun_;
+  bool has_ended_ = false, is_abandoned_ = false;
+  int status_ = 0;                                           ///< of mpirun, when it has ended
+  int failure_ = 0;                                          ///< of the rank that failed first
+  Clock::time_point wait_until_ = Clock::time_point::max();  ///< for mpirun, after a failure
+  Clock::time_point obey_from_ = Clock::time_point::max();   ///< the next signal, after the first
+};
+
+}  // namespace
+
+int run_job(const std::vector<std::string>& command) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGRTMIN}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  adopt_orphans();
+  const pid_t mpirun = fork();
+  if (mpirun == -1) {
+    throw bench::ProgramEnd{bench::kOutOfMemory, text("cannot fork: ", std::strerror(errno))};
+  }
+  if (mpirun == 0) become(command, signals);
+  constexpr timespec kTick{.tv_sec = 0, .tv_nsec = 200'000'000};
+  Job job(mpirun);
+  while (!job.is_over()) {
+    siginfo_t info = {};
+    const int signal = sigtimedwait(&signals, &info, &kTick);
+    job.take(signal, info);
+  }
+  kill_children();
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  return job.exit_code();
+}
+
+void report_failure(pid_t process, int code) {
+  sigval value;
+  value.sival_int = code;
+  sigqueue(process, SIGRTMIN, value);
+}
+
+}  // namespace accrue::tools

@@ -1,0 +1,140 @@
+#include "accrue/tools/mpirun.h"
+
+#include "accrue/bench/support/program.h"
+#include "accrue/core/error.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <sstream>
+#include <thread>
+
+namespace accrue::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using bench::ProgramEnd;
+
+bool is_executable(const fs::path& path) {
+  return fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0;
+}
+
+/// The file that a shell would start for `name`; empty if there is none.
+fs::path find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    return is_executable(name) ? fs::absolute(name) : fs::path();
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
+    if (is_executable(candidate)) return fs::absolute(candidate);
+  }
+  return {};
+}
+
+std::int64_t machines_in(const std::string& hostfile) {
+  std::ifstream file(hostfile);
+  if (!file) throw ProgramEnd{bench::kMissingInput, text("cannot read the hostfile ", hostfile)};
+  std::int64_t count = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    count += start != std::string::npos && line[start] != '#';
+  }
+  if (count == 0) {
+    throw ProgramEnd{bench::kConfiguration, text(hostfile, " must name a machine, got none")};
+  }
+  return count;
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw ProgramEnd{bench::kConfiguration, message};
+}
+
+/// Open MPI starts the processes of all machines from one of them, and needs their names for it.
+std::int64_t check_machines(const Settings& s) {
+  const std::int64_t listed = s.hostfile.empty() ? 1 : machines_in(s.hostfile);
+  const std::int64_t machines = s.num_machines < 0 ? listed : s.num_machines;
+  if (s.machine_rank >= machines) {
+    refuse(
+        text("--machine_rank must be below --num_machines ", machines, ", got ", s.machine_rank));
+  }
+  if (s.machine_rank > 0) {
+    refuse(
+        text("the job must be launched on machine 0, which starts all others, got --machine_rank ",
+             s.machine_rank));
+  }
+  if (machines > 1 && s.hostfile.empty()) {
+    refuse(text("--num_machines ",
+                machines,
+                " needs --hostfile FILE with the name of each machine on a line, reached by ssh"));
+  }
+  if (s.num_machines > listed) {
+    refuse(text(s.hostfile, " must name the ", machines, " machines, got ", listed));
+  }
+  return machines;
+}
+
+}  // namespace
+
+std::vector<std::string> mpirun_command(const JobRequest& request) {
+  const Settings& s = request.settings;
+  const std::int64_t processes = s.num_processes < 0 ? 1 : s.num_processes;
+  const std::int64_t machines = check_machines(s);
+  if (!s.mixed_precision.empty() && s.mixed_precision != "no") {
+    refuse(text("--mixed_precision must be no, since all arithmetic is float32, got '",
+                s.mixed_precision,
+                "'"));
+  }
+  const fs::path mpirun = find_program("mpirun");
+  if (mpirun.empty())
+    refuse("mpirun must be installed, got none in PATH; apt-get install openmpi-bin");
+  const fs::path program = find_program(request.program.front());
+  if (program.empty()) {
+    throw ProgramEnd{bench::kMissingInput,
+                     text("there is no program ", request.program.front(), " that can be started")};
+  }
+
+  std::vector<std::string> command{mpirun};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    command.insert(command.end(), words);
+  };
+  if (geteuid() == 0) add({"--allow-run-as-root"});
+  // -q: launch() says in one line what mpirun says in a box.
+  add({"-q", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(processes)});
+  add({"--mca",
+       "pml",
+       "ob1",
+       "--mca",
+       "btl",
+       s.hostfile.empty() ? "self,vader" : "self,vader,tcp"});
+  // Containers forbid to read the memory of another process.
+  add({"--mca", "btl_vader_single_copy_mechanism", "none"});
+  if (!s.hostfile.empty()) add({"--hostfile", s.hostfile});
+  if (s.num_machines > 1) {
+    if (processes % machines != 0) {
+      refuse(text(
+          "--num_processes must be a multiple of --num_machines ", machines, ", got ", processes));
+    }
+    add({"--map-by", text("ppr:", processes / machines, ":node")});
+  }
+  const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t here = (processes + machines - 1) / machines;
+  if (here > cores) add({"--mca", "mpi_yield_when_idle", "1"});
+  const std::int64_t threads = std::max<std::int64_t>(1, cores / here);
+  add({"-x",
+       std::getenv("ACCRUE_NUM_THREADS") ? "ACCRUE_NUM_THREADS"
+                                         : text("ACCRUE_NUM_THREADS=", threads)});
+  if (request.label) add({"--tag-output"});
+  // The number means nothing on other machines.
+  const std::string launcher = std::to_string(s.hostfile.empty() ? getpid() : 0);
+  add({fs::read_symlink("/proc/self/exe"), "rank", launcher, program});
+  command.insert(command.end(), request.program.begin() + 1, request.program.end());
+  return command;
+}
+
+}  // namespace accrue::tools

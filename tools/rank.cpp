@@ -1,0 +1,76 @@
+// rank: the parent of one process of a job. When that is killed, it gives the others time to say
+// so.
+#include "accrue/bench/support/program.h"
+#include "accrue/core/error.h"
+#include "accrue/tools/children.h"
+#include "accrue/tools/commands.h"
+#include "accrue/tools/job.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace accrue::tools {
+namespace {
+
+/// mpirun kills a job as soon as one of its processes ends badly. Ranks see within this time that
+/// another is gone, name it and end.
+constexpr std::chrono::seconds kLastWords(1);
+
+[[noreturn]] void become(char** command) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) std::signal(signal, SIG_DFL);  // NOLINT
+  execv(command[0], command);
+  std::fprintf(stderr, "accrue: cannot start %s: %s\n", command[0], std::strerror(errno));
+  _exit(bench::kMissingInput);
+}
+
+/// Waits for `process`. Others that end meanwhile are orphans.
+int status_of(pid_t process) {
+  int status = 0;
+  for (pid_t ended = 0; ended != process;) ended = waitpid(-1, &status, 0);
+  return status;
+}
+
+int code_of(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  if (signal == SIGTERM || signal == SIGINT) return bench::kRankLost;  // sent to all ranks
+  const char* const number = std::getenv("OMPI_COMM_WORLD_RANK");
+  std::fprintf(stderr,
+               "accrue: rank %s was killed by signal %d (%s)\n",
+               number ? number : "?",
+               signal,
+               strsignal(signal));
+  std::this_thread::sleep_for(kLastWords);
+  return bench::kRankLost;
+}
+
+}  // namespace
+
+int rank(int argc, char** argv) {
+  if (argc < 3)
+    throw bench::ProgramEnd{bench::kUsage, "accrue launch starts this, give it a program"};
+  const pid_t launcher = std::atoi(argv[1]);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // NOLINT
+  adopt_orphans();
+  const pid_t process = fork();
+  if (process == -1) {
+    throw bench::ProgramEnd{bench::kOutOfMemory, text("cannot fork: ", std::strerror(errno))};
+  }
+  if (process == 0) become(argv + 2);
+  const int code = code_of(status_of(process));
+  if (code != bench::kDone && launcher > 0) report_failure(launcher, code);
+  kill_children();  // mpirun waits for all that could still print
+  return code;
+}
+
+}  // namespace accrue::tools
