@@ -14,6 +14,7 @@ constexpr const char* kHelp =
     "usage: accrue COMMAND [OPTIONS]\n"
     "\n"
     "  launch   start a program on several processes\n"
+    "  config   read, change and write settings in Accelerate's YAML\n"
     "  env      print what a bug report needs\n"
     "\n"
     "accrue COMMAND --help lists the options of a command.\n";
@@ -21,6 +22,7 @@ constexpr const char* kHelp =
 int run(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "launch") return tools::launch(argc - 1, argv + 1);
+  if (command == "config") return tools::configure(argc - 1, argv + 1);
   if (command == "env") return tools::environment(argc - 1, argv + 1);
   if (command == "rank") return tools::rank(argc - 1, argv + 1);
   if (command == "--help" || command == "-h" || command == "help") {

@@ -8,6 +8,8 @@ int launch(int argc, char** argv);
 /// One process of a job, which mpirun starts for launch(): the launcher's process or 0, the
 /// program.
 int rank(int argc, char** argv);
+/// Reads, changes and writes the settings of launch().
+int configure(int argc, char** argv);
 /// Prints what a bug report needs.
 int environment(int argc, char** argv);
 

@@ -44,30 +44,23 @@ std::vector<std::string> parse_before_program(bench::Options& options, int argc,
 
 }  // namespace
 
-void add_options(bench::Options& options, Settings& s) {
-  options.integer("num_processes", s.num_processes, "processes, of all machines together");
-  options.integer("num_machines", s.num_machines, "machines; more than one need --hostfile");
-  options.integer("machine_rank", s.machine_rank, "this machine, 0: it starts all others", 0);
-  options.word("main_process_ip", s.main_process_ip, "IP", "accepted: Open MPI finds addresses");
-  options.integer("main_process_port", s.main_process_port, "accepted: and ports", 0, 65535);
-  options.file("hostfile", s.hostfile, "the machines, one a line, as mpirun reads it");
-  options.word("mixed_precision", s.mixed_precision, "no", "no: all arithmetic is float32");
-}
-
 int launch(int argc, char** argv) {
   bench::Options options(
       "Starts a program on several processes: accrue launch [OPTIONS] PROGRAM [ARGUMENTS].\n"
       "Exit codes: the program's; 75 a rank died or stopped, 76 ranks disagree, 78 a configuration "
       "that cannot work.");
   JobRequest request;
-  add_options(options, request.settings);
-  options.flag("cpu", request.settings.use_cpu, "train on the CPU, as this build does anyway");
+  std::string config_file;
+  bool is_cpu = false;
+  add_options(options, request.settings, config_file);
+  options.flag("cpu", is_cpu, "train on the CPU, as this build does anyway");
   options.flag("label", request.label, "begin each line of output with its rank");
   request.program = parse_before_program(options, argc, argv);
   if (request.program.empty()) {
     throw bench::ProgramEnd{bench::kUsage, "launch needs a program; --help lists the options"};
   }
-  std::fflush(stdout);
+  if (!config_file.empty()) read_settings(config_file, request.settings);
+  check(request.settings);
   return run_job(mpirun_command(request));
 }
 

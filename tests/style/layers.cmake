@@ -25,7 +25,7 @@ function(check_own file folder line)
 endfunction()
 
 function(check_foreign file folder line)
-  if(NOT line MATCHES "<([A-Za-z0-9_]+)[./]")
+  if(NOT line MATCHES "<([A-Za-z0-9_-]+)[./]")
     return() # a header of the standard library
   endif()
   set(library ${CMAKE_MATCH_1})

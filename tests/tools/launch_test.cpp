@@ -123,15 +123,15 @@ TEST_CASE("tools.launch: what cannot work is refused with what to do") {
                 "options");
   check_refused("launch --mixed_precision bf16 true",
                 78,
-                "--mixed_precision must be no, since all arithmetic is float32, got 'bf16'");
-  check_refused("launch --num_machines 2 true",
+                "mixed_precision must be no, since all arithmetic is float32, got 'bf16'");
+  check_refused("launch --num_machines 2 --num_processes 2 true",
                 78,
                 "--num_machines 2 needs --hostfile FILE with the name of each machine on a line, "
                 "reached by ssh");
   check_refused("launch --num_machines 2 --machine_rank 2 true",
                 78,
-                "--machine_rank must be below --num_machines 2, got 2");
-  check_refused("launch --num_machines 2 --machine_rank 1 true",
+                "machine_rank must be below num_machines 2, got 2");
+  check_refused("launch --num_machines 2 --num_processes 2 --machine_rank 1 true",
                 78,
                 "the job must be launched on machine 0, which starts all others, got "
                 "--machine_rank 1");
