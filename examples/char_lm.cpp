@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 namespace accrue::examples {
@@ -59,8 +58,12 @@ std::string bible() {
 
 std::string read_file(const std::string& name) {
   std::ifstream file(name, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw ProgramEnd{bench::kInputOutput, "cannot read " + name};
+  std::string content;
+  std::array<char, 1 << 16> part;
+  while (file.read(part.data(), part.size()) || file.gcount() > 0)
+    content.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  if (!file.is_open() || file.bad())  // a directory opens, but does not read
+    throw ProgramEnd{bench::kInputOutput, "cannot read " + name};
   return content;
 }
 

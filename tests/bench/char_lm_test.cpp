@@ -50,6 +50,7 @@ TEST_CASE("bench.char_lm: it learns and writes") {
 
 TEST_CASE("bench.char_lm: a text that is missing or too short is refused") {
   CHECK(run("../examples/char_lm --text no_such_file 2> /dev/null").code == 74);
+  CHECK(run("../examples/char_lm --text / 2> /dev/null").code == 74);
   const Run error = run("../examples/char_lm --text /dev/null 2>&1");
   CHECK(error.code == 78);
   CHECK(count(error.output, "more than 64 characters, got 0") == 1);
