@@ -17,13 +17,14 @@ bool all_below(const Tensor& index, std::int64_t size) {
   for (int d = 0; d < shape.rank(); ++d)
     if (index.strides()[d] == 0 && shape[d] > 1) shape[d] = 1;
   const std::int64_t* const first = index.data<std::int64_t>();
+  const auto last = static_cast<std::uint64_t>(size - 1);
   std::uint64_t outside = 0;
   for_each_run<1>(shape, {index.strides()}, [&](const StridedRun<1>& run) {
     const std::int64_t* const values = first + run.offset[0];
     const auto look_at = [&](std::int64_t stride) {
       for (std::int64_t i = 0; i < run.count; ++i) {
-        const std::int64_t value = values[i * stride];
-        outside |= static_cast<std::uint64_t>(value) | static_cast<std::uint64_t>(size - 1 - value);
+        const auto value = static_cast<std::uint64_t>(values[i * stride]);
+        outside |= value | (last - value);
       }
     };
     run.stride[0] == 1 ? look_at(1) : look_at(run.stride[0]);
