@@ -16,6 +16,7 @@ constexpr const char* kHelp =
     "  launch   start a program on several processes\n"
     "  config   read, change and write settings in Accelerate's YAML\n"
     "  env      print what a bug report needs\n"
+    "  test     train on several processes and compare the bits\n"
     "\n"
     "accrue COMMAND --help lists the options of a command.\n";
 
@@ -24,6 +25,8 @@ int run(int argc, char** argv) {
   if (command == "launch") return tools::launch(argc - 1, argv + 1);
   if (command == "config") return tools::configure(argc - 1, argv + 1);
   if (command == "env") return tools::environment(argc - 1, argv + 1);
+  if (command == "test") return tools::self_test(argc - 1, argv + 1);
+  if (command == "train") return tools::train(argc - 1, argv + 1);
   if (command == "rank") return tools::rank(argc - 1, argv + 1);
   if (command == "--help" || command == "-h" || command == "help") {
     std::fputs(kHelp, stdout);

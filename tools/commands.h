@@ -10,6 +10,10 @@ int launch(int argc, char** argv);
 int rank(int argc, char** argv);
 /// Reads, changes and writes the settings of launch().
 int configure(int argc, char** argv);
+/// Trains on 1 and on several processes and compares the bits.
+int self_test(int argc, char** argv);
+/// The job of self_test().
+int train(int argc, char** argv);
 /// Prints what a bug report needs.
 int environment(int argc, char** argv);
 
