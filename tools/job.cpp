@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -73,6 +74,15 @@ class Job {
     if (now > wait_until_) is_abandoned_ = true;
   }
 
+  /// Why the job ended, when no rank of this machine has told.
+  void explain() const {
+    if (failure_ != 0 || !has_ended_ || status_ == 0) return;
+    std::fprintf(stderr,
+                 "accrue: mpirun ended with %s %d\n",
+                 WIFEXITED(status_) ? "exit code" : "signal",
+                 WIFEXITED(status_) ? WEXITSTATUS(status_) : WTERMSIG(status_));
+  }
+
   /// mpirun returns 128 + n for a rank that died of signal n.
   int exit_code() const {
     if (failure_ != 0) return failure_;
@@ -120,6 +130,7 @@ int run_job(const std::vector<std::string>& command) {
   }
   kill_children();
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  job.explain();
   return job.exit_code();
 }
 

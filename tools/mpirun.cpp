@@ -95,8 +95,9 @@ std::vector<std::string> mpirun_command(const JobRequest& request) {
     command.insert(command.end(), words);
   };
   if (geteuid() == 0) add({"--allow-run-as-root"});
-  // -q: launch() says in one line what mpirun says in a box.
-  add({"-q", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(processes)});
+  // Ranks of this machine report to launch(), so mpirun need not say it in a box.
+  if (s.hostfile.empty()) add({"-q"});
+  add({"--oversubscribe", "--bind-to", "none", "-n", std::to_string(processes)});
   add({"--mca",
        "pml",
        "ob1",

@@ -1,5 +1,5 @@
 // accrue launch as a user meets it: exit codes, labels, signals, and what is left of a job.
-#include "accrue/tests/bench/run.h"
+#include "accrue/tests/tools/fake_mpirun.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +11,7 @@
 namespace {
 
 using accrue::test::count;
+using accrue::test::FakeMpirun;
 using accrue::test::run;
 using accrue::test::Run;
 using accrue::test::shell;
@@ -147,6 +148,21 @@ TEST_CASE("tools.launch: without mpirun it says what to install") {
   CHECK(result.code == 78);
   CHECK(result.output ==
         "accrue: mpirun must be installed, got none in PATH; apt-get install openmpi-bin\n");
+}
+
+TEST_CASE("tools.launch: a job ends although mpirun hangs after a rank failed") {
+  const FakeMpirun mpirun("while [ $1 != rank ]; do shift; done; ./accrue \"$@\"; sleep 67");
+  const Clock::time_point start = Clock::now();
+  CHECK(mpirun.run("accrue launch sh -c 'exit 9'").code == 9);
+  CHECK(Clock::now() - start < std::chrono::seconds(10));
+  CHECK(!is_sleeping("67"));
+}
+
+TEST_CASE("tools.launch: an mpirun that fails by itself is named") {
+  const Run result = FakeMpirun("exit 3").run("accrue launch true");
+  CHECK(result.code == 3);
+  CHECK(result.output == "accrue: mpirun ended with exit code 3\n");
+  CHECK(FakeMpirun("kill -9 $$").run("accrue launch true").code == 75);
 }
 
 TEST_CASE("tools.launch: env prints what a bug report needs") {

@@ -1,44 +1,12 @@
 // accrue test: it trains the same bits on any number of processes, and notices when it does not.
-#include "accrue/tests/bench/run.h"
+#include "accrue/tests/tools/fake_mpirun.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 
-namespace {
-
 using accrue::test::count;
+using accrue::test::FakeMpirun;
 using accrue::test::run;
 using accrue::test::Run;
-using accrue::test::shell;
-
-/// A folder whose mpirun is the script given. The real one stands in $REAL.
-class FakeMpirun {
- public:
-  explicit FakeMpirun(const std::string& script)
-      : folder_(std::filesystem::temp_directory_path() /
-                ("accrue_mpirun_" + std::to_string(getpid()))) {
-    std::filesystem::create_directory(folder_);
-    const std::filesystem::path file = folder_ / "mpirun";
-    std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
-    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-  }
-  ~FakeMpirun() { std::filesystem::remove_all(folder_); }
-  FakeMpirun(const FakeMpirun&) = delete;
-  FakeMpirun& operator=(const FakeMpirun&) = delete;
-
-  Run self_test() const {
-    return shell("REAL=$(command -v mpirun) PATH=" + folder_.string() +
-                 ":$PATH ./accrue test --num_processes 2 2>&1");
-  }
-
- private:
-  std::filesystem::path folder_;
-};
-
-}  // namespace
 
 TEST_CASE("tools.self: training has the same bits on 1 process and on several") {
   for (const int processes : {2, 3, 4, 9}) {
@@ -54,8 +22,8 @@ TEST_CASE("tools.self: training has the same bits on 1 process and on several") 
 }
 
 TEST_CASE("tools.self: processes that do not find each other fail the test") {
-  const Run result =
-      FakeMpirun("while [ $1 != rank ]; do shift; done; shift 2; exec \"$@\"").self_test();
+  const Run result = FakeMpirun("while [ $1 != rank ]; do shift; done; shift 2; exec \"$@\"")
+                         .run("accrue test --num_processes 2");
   CHECK(result.code == 1);
   CHECK(count(result.output, "accrue: the world must have 2 processes, got 1\n") == 1);
   CHECK(count(result.output, "none             WRONG\n") == 3);
@@ -65,7 +33,7 @@ TEST_CASE("tools.self: processes that do not find each other fail the test") {
 TEST_CASE("tools.self: one other bit fails the test") {
   const Run result =
       FakeMpirun("case \"$*\" in *' train 1') exec $REAL \"$@\" ;; esac; $REAL \"$@\" | tr 0-8 1-9")
-          .self_test();
+          .run("accrue test --num_processes 2");
   CHECK(result.code == 1);
   CHECK(count(result.output, " ok\n") == 3);
   CHECK(count(result.output, " WRONG\n") == 3);
