@@ -128,6 +128,12 @@ int run_job(const std::vector<std::string>& command) {
     const int signal = sigtimedwait(&signals, &info, &kTick);
     job.take(signal, info);
   }
+  siginfo_t info = {};
+  sigset_t reports;  // they come after the end of mpirun when both are pending
+  sigemptyset(&reports);
+  sigaddset(&reports, SIGRTMIN);
+  constexpr timespec kNoTime{};
+  while (sigtimedwait(&reports, &info, &kNoTime) == SIGRTMIN) job.take(SIGRTMIN, info);
   kill_children();
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   job.explain();
