@@ -1,6 +1,7 @@
 #include "accrue/autograd/ops/conv2d.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/image.h"
 #include "accrue/kernels/conv2d.h"
 
@@ -97,32 +98,6 @@ void check_shapes(const Variable& x, const Variable& w, const Variable& bias, st
                bias.shape());
 }
 
-void check_dtypes(const Variable& x, const Variable& w, const Variable& bias) {
-  const DType bias_dtype = bias.defined() ? bias.dtype() : w.dtype();
-  ACCRUE_CHECK(x.dtype() == w.dtype() && bias_dtype == w.dtype(),
-               DTypeError,
-               "conv2d",
-               "input, weight and bias must have one dtype, got ",
-               x.dtype(),
-               ", ",
-               w.dtype(),
-               " and ",
-               bias_dtype,
-               "; convert with to()");
-}
-
-/// In a window, samples in dimension 0 per sample of the batch; the weight and bias must be leaves.
-std::int64_t checked_images(const Variable& x, const Variable& w, const Variable& bias) {
-  const bool wants_rows = grad_enabled() && (w.requires_grad() || bias.requires_grad());
-  if (!wants_rows || !MicroBatch::current()) return 1;
-  ACCRUE_CHECK((!w.requires_grad() || w.is_leaf()) && (!bias.requires_grad() || bias.is_leaf()),
-               StateError,
-               "conv2d",
-               "weight and bias must be parameters in a window, got the result of an operation; "
-               "use invariant = false");
-  return rows_per_sample(x.value(), 3, "conv2d", "the input of a parameter");
-}
-
 }  // namespace
 
 Variable conv2d(const Variable& x,
@@ -130,7 +105,7 @@ Variable conv2d(const Variable& x,
                 const Variable& bias,
                 const Conv2dOptions& options) {
   check_shapes(x, w, bias, options.groups);
-  check_dtypes(x, w, bias);
+  check_affine_dtypes("conv2d", x, w, bias);
   const Size2 size(w.size(2), w.size(3));
   const kernels::ConvShape shape{
       x.size(0),
@@ -140,7 +115,7 @@ Variable conv2d(const Variable& x,
       sliding_over("conv2d", x.shape(), {size, options.stride, options.padding, options.dilation})};
   const SampleAxis axis =
       kept_samples(x.value(), 3, "conv2d", "a convolution along the sample dimension");
-  const std::int64_t images = checked_images(x, w, bias);
+  const std::int64_t images = affine_rows("conv2d", x, 3, w, bias);
   const kernels::Sliding& sliding = shape.sliding;
   Tensor y = Tensor::empty({x.size(0), w.size(0), sliding.h.out, sliding.w.out}, x.dtype());
   visit_floating(x.dtype(), "conv2d", [&]<class T>(T) {

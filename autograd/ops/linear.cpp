@@ -1,6 +1,7 @@
 #include "accrue/autograd/ops/linear.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/affine.h"
 #include "accrue/kernels/linear.h"
 
 namespace accrue {
@@ -90,36 +91,14 @@ void check_linear(const Variable& x, const Variable& w, const Variable& bias) {
                w.shape(),
                ", got ",
                bias.shape());
-  const DType bias_dtype = bias.defined() ? bias.dtype() : w.dtype();
-  ACCRUE_CHECK(x.dtype() == w.dtype() && bias_dtype == w.dtype(),
-               DTypeError,
-               "linear",
-               "input, weight and bias must have one dtype, got ",
-               x.dtype(),
-               ", ",
-               w.dtype(),
-               " and ",
-               bias_dtype,
-               "; convert with to()");
-}
-
-/// In a window, rows per sample of x; the weight and bias must be leaves there.
-std::int64_t checked_rows(const Variable& x, const Variable& w, const Variable& bias) {
-  const bool wants_rows = grad_enabled() && (w.requires_grad() || bias.requires_grad());
-  if (!wants_rows || !MicroBatch::current()) return 1;
-  ACCRUE_CHECK((!w.requires_grad() || w.is_leaf()) && (!bias.requires_grad() || bias.is_leaf()),
-               StateError,
-               "linear",
-               "weight and bias must be parameters in a window, got the result of an operation; "
-               "use invariant = false");
-  return rows_per_sample(x.value(), 1, "linear", "the input of a parameter");
+  check_affine_dtypes("linear", x, w, bias);
 }
 
 }  // namespace
 
 Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
   check_linear(x, w, bias);
-  const std::int64_t rows = checked_rows(x, w, bias);
+  const std::int64_t rows = affine_rows("linear", x, 1, w, bias);
   const Tensor x_rows = as_rows(x.value());
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.shape()[0];

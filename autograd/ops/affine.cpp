@@ -1,0 +1,40 @@
+#include "accrue/autograd/ops/affine.h"
+
+#include "accrue/autograd/grad_mode.h"
+#include "accrue/autograd/window.h"
+
+namespace accrue {
+
+void check_affine_dtypes(const char* operation,
+                         const Variable& x,
+                         const Variable& w,
+                         const Variable& bias) {
+  const DType bias_dtype = bias.defined() ? bias.dtype() : w.dtype();
+  ACCRUE_CHECK(x.dtype() == w.dtype() && bias_dtype == w.dtype(),
+               DTypeError,
+               operation,
+               "input, weight and bias must have one dtype, got ",
+               x.dtype(),
+               ", ",
+               w.dtype(),
+               " and ",
+               bias_dtype,
+               "; convert with to()");
+}
+
+std::int64_t affine_rows(const char* operation,
+                         const Variable& x,
+                         int inner_dims,
+                         const Variable& w,
+                         const Variable& bias) {
+  const bool wants_rows = grad_enabled() && (w.requires_grad() || bias.requires_grad());
+  if (!wants_rows || !MicroBatch::current()) return 1;
+  ACCRUE_CHECK((!w.requires_grad() || w.is_leaf()) && (!bias.requires_grad() || bias.is_leaf()),
+               StateError,
+               operation,
+               "weight and bias must be parameters in a window, got the result of an operation; "
+               "use invariant = false");
+  return rows_per_sample(x.value(), inner_dims, operation, "the input of a parameter");
+}
+
+}  // namespace accrue

@@ -1,0 +1,25 @@
+// What linear and conv2d check alike: a weight and a bias that meet rows.
+#pragma once
+
+#include "accrue/autograd/variable.h"
+
+#include <cstdint>
+
+namespace accrue {
+
+/// Errors: DTypeError naming `operation` unless x, w and a bias that is defined have one dtype.
+void check_affine_dtypes(const char* operation,
+                         const Variable& x,
+                         const Variable& w,
+                         const Variable& bias);
+
+/// In a window, rows per sample of x without its last `inner_dims` dimensions; 1 elsewhere, and
+/// where neither w nor bias needs a gradient.
+/// Errors: StateError naming `operation` unless both are leaves, and that of rows_per_sample().
+std::int64_t affine_rows(const char* operation,
+                         const Variable& x,
+                         int inner_dims,
+                         const Variable& w,
+                         const Variable& bias);
+
+}  // namespace accrue
