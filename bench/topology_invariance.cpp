@@ -240,7 +240,7 @@ int start_processes(int count, bool quick) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kInternal;
 }
 
-int run_all(bool quick) {
+int run_all(bool quick, bool only_threads) {
   const std::vector<int> world_sizes =
       quick ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7, 8};
   fmt::print(
@@ -249,8 +249,9 @@ int run_all(bool quick) {
       "Ranks as threads:\n");
   const int differing = check_all(world_sizes, thread_hashes, quick, true);
   int num_failed = 0;
-  for (const int count : quick ? std::vector<int>{2} : std::vector<int>{2, 3, 4})
-    num_failed += start_processes(count, quick) != kDone;
+  for (const int count : quick ? std::vector<int>{2} : std::vector<int>{2, 3, 4}) {
+    if (!only_threads) num_failed += start_processes(count, quick) != kDone;
+  }
   fmt::print("\nWrong reductions over 3 ranks:\n");
   int num_unseen = 0;
   for (const InvarianceCase& start : invariance_cases(64)) num_unseen += check_teeth(start);
@@ -262,13 +263,14 @@ int run_all(bool quick) {
 }
 
 int run(int argc, char** argv) {
-  bool quick = false;
+  bool quick = false, only_threads = false;
   Options options("Trains three models on every topology and compares the bits.");
   options.flag("quick", quick, "fewer ranks, only B = 24 with 8 lanes");
+  options.flag("only_threads", only_threads, "no processes, so no mpirun");
   options.parse(argc, argv);
   kernels::set_num_threads(1);
   const auto world = dist::world();
-  return world->size() > 1 ? run_processes(*world, quick) : run_all(quick);
+  return world->size() > 1 ? run_processes(*world, quick) : run_all(quick, only_threads);
 }
 
 }  // namespace
