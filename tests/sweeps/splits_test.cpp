@@ -141,7 +141,8 @@ void sweep_row(const OpCase& op,
                std::int64_t nominal_size,
                std::mt19937_64& random,
                Counts& counts) {
-  for (const int lanes : {1, 2, 4, 8, 16}) {
+  const std::vector<int> lane_counts = is_quick() ? std::vector{1, 8} : std::vector{1, 2, 4, 8, 16};
+  for (const int lanes : lane_counts) {
     for (const std::int64_t rows : {1, 3}) {
       WindowSpan span{.lanes = {.nominal_size = nominal_size, .count = lanes}, .end_lane = lanes};
       span.size = random() % 3 == 0 ? 1 + static_cast<std::int64_t>(random() % nominal_size)
@@ -172,9 +173,9 @@ TEST_CASE("sweeps.splits: every split of a window gives a parameter the gradient
   std::mt19937_64 random(4);
   Counts counts;
   int num_rows = 0;
-  std::vector<std::int64_t> sizes = {24, 30};
+  std::vector<std::int64_t> sizes = {30, 24};  // large rows sweep the first
   for (std::int64_t b = 1; b <= 17; ++b) sizes.push_back(b);
-  if (is_quick()) sizes = {1, 2, 5, 8, 13, 30};
+  if (is_quick()) sizes = {13, 1, 6};
   for (const OpCase& op : op_cases()) {
     if (!op.has(Role::samples) || !op.has(Role::parameter)) continue;
     ++num_rows;
@@ -183,7 +184,7 @@ TEST_CASE("sweeps.splits: every split of a window gives a parameter the gradient
       if (!has_elements(shapes)) continue;
       CAPTURE(shapes[0]);
       for (const std::int64_t size : sizes) {
-        if (is_large(shapes) && size != 30) continue;
+        if (is_large(shapes) && size != sizes[0]) continue;
         CAPTURE(size);
         sweep_row(op, shapes, size, random, counts);
       }
