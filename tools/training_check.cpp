@@ -56,8 +56,10 @@ std::uint64_t train(std::int64_t micro_batch_size) {
 
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t num_processes) {
   const std::int64_t largest = std::max<std::int64_t>(1, kGlobalBatchSize / num_processes);
-  std::vector<std::int64_t> sizes{largest, (largest + 1) / 2, 1};
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : {largest, (largest + 1) / 2, std::int64_t{1}}) {
+    if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+  }
   return sizes;
 }
 
