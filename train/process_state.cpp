@@ -5,6 +5,7 @@
 #include "accrue/kernels/elementwise.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace accrue::train {
@@ -21,7 +22,12 @@ ProcessState::Turn::Turn(const ProcessState& state) : state_(state) {
 }
 
 ProcessState::Turn::~Turn() noexcept(false) {
-  if (state_.is_main_process()) state_.wait_for_everyone();
+  if (!state_.is_main_process()) return;
+  try {
+    state_.wait_for_everyone();
+  } catch (...) {
+    if (std::uncaught_exceptions() == 0) throw;  // else the body's exception tells more
+  }
 }
 
 Tensor ProcessState::gather(const Tensor& tensor) const {

@@ -185,6 +185,18 @@ TEST_CASE("train.ranks: the main process goes first") {
   CHECK(order[0] == 0);
 }
 
+TEST_CASE("train.ranks: a main process that throws while others are gone keeps its exception") {
+  CHECK_THROWS_WITH_AS(
+      dist::run_ranks(2,
+                      [](dist::ProcessGroup& group) {
+                        if (group.rank() == 1) return;
+                        const ProcessState ranks(&group);
+                        ranks.main_process_first([] { throw ValueError("[test] the body threw"); });
+                      }),
+      "[test] the body threw",
+      ValueError);
+}
+
 TEST_CASE("train.ranks: models that differ are refused on all ranks with the same words") {
   const auto errors = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
     nn::Linear net(2, group.rank() == 1 ? 4 : 3);
