@@ -1,9 +1,6 @@
 #include "accrue/nn/conv2d.h"
 
 #include "accrue/core/error.h"
-#include "accrue/nn/init.h"
-
-#include <cmath>
 
 namespace accrue::nn {
 namespace {
@@ -43,46 +40,24 @@ Conv2d::Conv2d(std::int64_t in_channels,
     : options_(options) {
   check_sizes(in_channels, out_channels, kernel_size, options.groups);
   const std::int64_t group_in = in_channels / options.groups;
-  const std::int64_t fan_in = group_in * kernel_size.area();
-  Tensor weight = Tensor::empty({out_channels, group_in, kernel_size.h, kernel_size.w});
-  init::uniform(weight, init::kaiming_uniform_bound(fan_in, std::sqrt(5.0)), generator);
-  weight_ = register_parameter("weight", weight);
-  if (!bias) return;
-  Tensor offsets = Tensor::empty({out_channels});
-  init::uniform(
-      offsets, fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0, generator);
-  bias_ = register_parameter("bias", offsets);
+  const Shape weight{out_channels, group_in, kernel_size.h, kernel_size.w};
+  make_parameters(weight, bias, generator);
 }
 
 Conv2d::Conv2d(const Variable& weight, const Variable& bias, const Conv2dOptions& options)
     : options_(options) {
-  ACCRUE_CHECK(weight.rank() == 4 && (!bias.defined() || bias.shape() == Shape{weight.size(0)}),
-               ShapeError,
-               "Conv2d",
-               "weight must be [out, in / groups, KH, KW] and bias [out], got ",
-               weight.shape(),
-               " and ",
-               bias.defined() ? bias.shape().str() : "no bias");
-  ACCRUE_CHECK(!bias.defined() || bias.dtype() == weight.dtype(),
-               DTypeError,
-               "Conv2d",
-               "weight and bias must have one dtype, got ",
-               weight.dtype(),
-               " and ",
-               bias.dtype());
-  weight_ = register_parameter("weight", weight);
-  if (bias.defined()) bias_ = register_parameter("bias", bias);
+  adopt_parameters("Conv2d", "[out, in / groups, KH, KW]", 4, weight, bias);
 }
 
 std::string Conv2d::options_str() const {
   const auto& [stride, padding, dilation, groups] = options_;
-  const Shape& shape = weight_.shape();
+  const Shape shape = weight().shape();  // weight() is a copy
   std::string out = text(shape[1] * groups, ", ", shape[0]);
   out += text(", kernel_size=", Size2(shape[2], shape[3]), ", stride=", stride);
   if (padding != 0) out += text(", padding=", padding);
   if (dilation != 1) out += text(", dilation=", dilation);
   if (groups != 1) out += text(", groups=", groups);
-  return bias_.defined() ? out : out + ", bias=False";
+  return bias().defined() ? out : out + ", bias=False";
 }
 
 }  // namespace accrue::nn

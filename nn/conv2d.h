@@ -2,8 +2,7 @@
 #pragma once
 
 #include "accrue/autograd/ops/conv2d.h"
-#include "accrue/core/generator.h"
-#include "accrue/nn/layer.h"
+#include "accrue/nn/affine_layer.h"
 
 namespace accrue::nn {
 
@@ -11,10 +10,11 @@ namespace accrue::nn {
 ///
 ///     nn::Conv2d conv(1, 16, 3, {.padding = 1});
 ///
-/// Shapes:  x [N, in, H, W], weight [out, in / groups, KH, KW], bias [out], result [N, out, OH,
-/// OW]. Init:    torch's bits: weight, then bias, as Linear with in / groups * KH * KW inputs.
+/// Shapes:  x [N, in, H, W], weight [out, in / groups, KH, KW], bias [out], result
+///          [N, out, OH, OW].
+/// Init:    torch's bits, as AffineLayer with fan_in = in / groups * KH * KW.
 /// Order, window: as accrue::conv2d. Parameters: `weight`, then `bias`.
-class Conv2d final : public Layer {
+class Conv2d final : public AffineLayer {
  public:
   /// Errors: ValueError for negative channels, channels that groups do not divide, a kernel
   /// below 1.
@@ -31,19 +31,14 @@ class Conv2d final : public Layer {
                   const Conv2dOptions& options = {});
 
   /// Errors: those of accrue::conv2d, also for options out of range.
-  Variable forward(const Variable& x) override { return conv2d(x, weight_, bias_, options_); }
+  Variable forward(const Variable& x) override { return conv2d(x, weight(), bias(), options_); }
 
-  Variable weight() const { return weight_; }
-  /// Undefined in a layer without bias.
-  Variable bias() const { return bias_; }
   const Conv2dOptions& options() const { return options_; }
 
  private:
   std::string options_str() const override;
 
   Conv2dOptions options_;
-  Variable weight_;
-  Variable bias_;
 };
 
 }  // namespace accrue::nn

@@ -1,18 +1,16 @@
 // Linear: the affine layer.
 #pragma once
 
-#include "accrue/core/generator.h"
-#include "accrue/nn/layer.h"
+#include "accrue/nn/affine_layer.h"
 
 namespace accrue::nn {
 
 /// y = x weight^T + bias.
 ///
 /// Shapes:  x [..., in], weight [out, in], bias [out], result [..., out]. Any size may be 0.
-/// Init:    torch's bits: weight, then bias, uniform within sqrt(3) * (sqrt(1/3) / sqrt(in)) and
-///          1 / sqrt(in), both computed in double.
+/// Init:    torch's bits, as AffineLayer with fan_in = in.
 /// Order, window: as accrue::linear. Parameters: `weight`, then `bias`.
-class Linear final : public Layer {
+class Linear final : public AffineLayer {
  public:
   /// Errors: ValueError for negative sizes.
   Linear(std::int64_t in,
@@ -26,17 +24,11 @@ class Linear final : public Layer {
   /// Errors: ShapeError unless x has `in` columns, DTypeError.
   Variable forward(const Variable& x) override;
 
-  std::int64_t in_features() const { return weight_.shape()[1]; }
-  std::int64_t out_features() const { return weight_.shape()[0]; }
-  Variable weight() const { return weight_; }
-  /// Undefined in a layer without bias.
-  Variable bias() const { return bias_; }
+  std::int64_t in_features() const { return weight().shape()[1]; }
+  std::int64_t out_features() const { return weight().shape()[0]; }
 
  private:
   std::string options_str() const override;
-
-  Variable weight_;
-  Variable bias_;
 };
 
 }  // namespace accrue::nn
