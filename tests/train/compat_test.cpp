@@ -5,27 +5,15 @@
 #include "accrue/nn/loss.h"
 #include "accrue/optim/sgd.h"
 #include "accrue/tests/support/doctest.h"
-#include "accrue/tests/support/golden.h"
+#include "accrue/tests/support/golden_cases.h"
 #include "accrue/train/accelerator.h"
 
 #include <nlohmann/json.hpp>
-
-#include <fstream>
 
 using namespace accrue;
 using nlohmann::json;
 
 namespace {
-
-json cases_of(const std::string& kind) {
-  std::ifstream file(tests::golden_path("batch_sampler_shard_cases.json"));
-  const json golden = json::parse(file);
-  json result = json::array();
-  for (const json& entry : golden["cases"]) {
-    if (entry["kind"] == kind) result.push_back(entry);
-  }
-  return result;
-}
 
 data::DataLoader index_loader(std::int64_t count, std::int64_t batch_size) {
   return data::DataLoader(data::TensorDataset({Tensor::arange(count)}), {.batch_size = batch_size});
@@ -35,7 +23,7 @@ data::DataLoader index_loader(std::int64_t count, std::int64_t batch_size) {
 
 TEST_CASE("train.compat: sync_gradients follows Accelerate's counter in every golden case") {
   int count = 0;
-  for (const json& entry : cases_of("sync_gradients")) {
+  for (const json& entry : tests::golden_cases("sync_gradients")) {
     train::Accelerator accelerator(
         {.gradient_accumulation_plugin =
              train::GradientAccumulationPlugin{entry["num_steps"], entry["sync_with_dataloader"]},
@@ -58,7 +46,7 @@ TEST_CASE("train.compat: sync_gradients follows Accelerate's counter in every go
 }
 
 TEST_CASE("train.compat: the end of a loader is known at its last batch, in every epoch") {
-  const json cases = cases_of("end_of_dataloader");
+  const json cases = tests::golden_cases("end_of_dataloader");
   REQUIRE(cases.size() == 1);
   const json& entry = cases[0];
   train::Accelerator accelerator(
@@ -77,7 +65,7 @@ TEST_CASE("train.compat: the end of a loader is known at its last batch, in ever
 
 TEST_CASE("train.compat: skip_first_batches starts later in every one-process golden case") {
   int count = 0;
-  for (const json& entry : cases_of("skip_batches")) {
+  for (const json& entry : tests::golden_cases("skip_batches")) {
     if (entry["world_size"] != 1) {
       MESSAGE(entry["id"].get<std::string>()
               << " needs " << entry["world_size"].get<int>() << " processes: not run here");

@@ -2,11 +2,10 @@
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
 #include "accrue/tests/support/doctest.h"
-#include "accrue/tests/support/golden.h"
+#include "accrue/tests/support/golden_cases.h"
 
 #include <nlohmann/json.hpp>
 
-#include <fstream>
 #include <numeric>
 
 using namespace accrue;
@@ -15,16 +14,6 @@ using nlohmann::json;
 using train::ProcessState;
 
 namespace {
-
-json cases_of(const std::string& kind) {
-  std::ifstream file(tests::golden_path("batch_sampler_shard_cases.json"));
-  const json golden = json::parse(file);
-  json result = json::array();
-  for (const json& entry : golden["cases"]) {
-    if (entry["kind"] == kind) result.push_back(entry);
-  }
-  return result;
-}
 
 data::DataLoader loader_of(const json& entry) {
   return data::DataLoader(
@@ -85,7 +74,7 @@ void check_rank(const json& entry, dist::ProcessGroup& group, bool gathers) {
 
 TEST_CASE("train.shards: golden cases pass on real ranks, and metrics see every sample once") {
   int dealt = 0, gathered = 0, left_out = 0;
-  for (const json& entry : cases_of("batch_sampler_shard")) {
+  for (const json& entry : tests::golden_cases("batch_sampler_shard")) {
     const std::string id = entry["id"];
     if (const char* reason = reason_to_leave_out(entry)) {
       MESSAGE(id << " has no ranks here: " << std::string(reason));
@@ -117,7 +106,7 @@ TEST_CASE("train.shards: a remainder keeps the first rows, none keeps all") {
 
 TEST_CASE("train.shards: work is split as Accelerate splits it in every golden case") {
   int count = 0;
-  for (const json& entry : cases_of("split_between_processes")) {
+  for (const json& entry : tests::golden_cases("split_between_processes")) {
     dist::run_ranks(entry["world_size"], [&](dist::ProcessGroup& group) {
       const ProcessState ranks(&group);
       const Tensor all = Tensor::arange(entry["length"].get<std::int64_t>());
