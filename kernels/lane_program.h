@@ -23,6 +23,7 @@ struct LaneInstruction {
   std::int32_t slot = 0;            ///< load, merge, store
   std::int64_t begin = 0, end = 0;  ///< chain
 
+  bool operator==(const LaneInstruction&) const = default;
   static constexpr LaneInstruction zero() { return {LaneOp::zero, 0, 0, 0}; }
   static constexpr LaneInstruction load(int slot) { return {LaneOp::load, slot, 0, 0}; }
   static constexpr LaneInstruction chain(std::int64_t begin, std::int64_t end) {

@@ -64,8 +64,7 @@ Grid choose_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t th
 void run_tiles(const Gemm<float>& gemm, double work) {
   const std::int64_t m = gemm.a.rows, n = gemm.b.cols, k = gemm.a.cols;
   const std::int64_t num_blocks = ceil_div(k, kMaxDepth);
-  thread_local GemmProgram cutter;
-  const GemmBlocks program = cutter.cut(gemm.program, gemm.live, ceil_div(k, num_blocks));
+  const GemmBlocks program = GemmProgram::cut(gemm.program, gemm.live, ceil_div(k, num_blocks));
 
   const std::int64_t row_tiles = ceil_div(m, kTileRows), col_tiles = ceil_div(n, kTileCols);
   const double threads = std::clamp(work / kThreadWork, 1.0, static_cast<double>(num_threads()));

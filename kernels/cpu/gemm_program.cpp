@@ -2,6 +2,7 @@
 #include "accrue/kernels/cpu/gemm_program.h"
 
 #include <algorithm>
+#include <array>
 
 namespace accrue::kernels {
 namespace {
@@ -31,6 +32,26 @@ int phase_of(LaneOp op) {
 GemmBlocks GemmProgram::cut(const LaneProgram& program,
                             const std::uint8_t* live,
                             std::int64_t depth) {
+  thread_local std::array<GemmProgram, 4> recent;
+  thread_local std::size_t oldest = 0;
+  if (!live) {
+    for (const GemmProgram& known : recent) {
+      if (known.is_cut_of(program, depth)) return {known.blocks_, known.num_scratch_};
+    }
+  }
+  return recent[oldest++ % recent.size()].cut_anew(program, live, depth);
+}
+
+bool GemmProgram::is_cut_of(const LaneProgram& program, std::int64_t depth) const {
+  return depth == depth_ && program.num_buffers == num_buffers_ &&
+         program.num_scratch == own_scratch_ &&
+         std::ranges::equal(program.instructions, instructions_);
+}
+
+GemmBlocks GemmProgram::cut_anew(const LaneProgram& program,
+                                 const std::uint8_t* live,
+                                 std::int64_t depth) {
+  depth_ = 0;  // no cut of anything until this one is complete
   num_scratch_ = program.num_scratch;
   steps_.clear();
   first_steps_.assign(1, 0);
@@ -49,6 +70,12 @@ GemmBlocks GemmProgram::cut(const LaneProgram& program,
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const std::size_t first = first_steps_[i];
     blocks_[i].steps = std::span(steps_).subspan(first, first_steps_[i + 1] - first);
+  }
+  if (!live) {
+    instructions_.assign(program.instructions.begin(), program.instructions.end());
+    num_buffers_ = program.num_buffers;
+    own_scratch_ = program.num_scratch;
+    depth_ = depth;
   }
   return {blocks_, num_scratch_};
 }

@@ -7,14 +7,19 @@
 
 namespace accrue::kernels {
 
-/// Owns the blocks of the program cut last. Reuses its memory: one per thread, not one per call.
+/// Owns the blocks of one program.
 class GemmProgram {
  public:
   /// Cuts chains at multiples of `depth` and at the k whose byte in `live` is 0. Where the program
   /// moves on to another block, acc is stored before the border and loaded behind it.
-  GemmBlocks cut(const LaneProgram& program, const std::uint8_t* live, std::int64_t depth);
+  ///
+  /// The result lies in this thread's memory until its next call. The last few programs are kept:
+  /// the products of a training step repeat, and every core has their steps in its cache.
+  static GemmBlocks cut(const LaneProgram& program, const std::uint8_t* live, std::int64_t depth);
 
  private:
+  bool is_cut_of(const LaneProgram& program, std::int64_t depth) const;
+  GemmBlocks cut_anew(const LaneProgram& program, const std::uint8_t* live, std::int64_t depth);
   void cut_chain(const LaneProgram& program,
                  std::size_t at,
                  const std::uint8_t* live,
@@ -25,6 +30,10 @@ class GemmProgram {
   void emit(const LaneInstruction& instruction);
   void follow_signs(const LaneInstruction& instruction);
 
+  // What was cut; depth 0 where it was nothing that may come again.
+  std::vector<LaneInstruction> instructions_;
+  std::int32_t num_buffers_ = 0, own_scratch_ = 0;
+  std::int64_t depth_ = 0;
   std::vector<GemmStep> steps_;
   std::vector<std::size_t> first_steps_;  // of each block
   std::vector<GemmBlock> blocks_;
