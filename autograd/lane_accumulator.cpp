@@ -1,6 +1,6 @@
 #include "accrue/autograd/lane_accumulator.h"
 
-#include "accrue/kernels/linear.h"
+#include "accrue/kernels/lane_merges.h"
 
 #include <algorithm>
 #include <array>
@@ -30,10 +30,8 @@ bool WindowSpan::owns(int begin, int end) const {
 void LaneTarget::run_merges() {
   if (instructions.empty()) return;
   visit_floating(buffers.front().dtype(), "window", [&]<class T>(T) {
-    const std::int64_t numel = buffers.front().numel();
     const std::vector<T*> slots = pointers<T>();
-    kernels::launch_cpu(
-        kernels::LinearBiasGrad<T>{{nullptr, 0, numel, numel, 1}, program(), slots});
+    kernels::launch_cpu(kernels::LaneMerges<T>{program(), slots, buffers.front().numel()});
   });
 }
 

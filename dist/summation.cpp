@@ -1,6 +1,6 @@
 #include "accrue/dist/summation.h"
 
-#include "accrue/dist/merge.h"
+#include "accrue/kernels/lane_merges.h"
 
 #include <algorithm>
 #include <bit>
@@ -123,7 +123,7 @@ void Summation<T>::add(const Runs& runs,
       slots.push_back(const_cast<T*>(data));  // programs write the last slot alone
     }
     slots.push_back(sums_[run.sum] + run.begin);
-    merge<T>(plan.program(), slots, run.length);
+    launch_cpu(kernels::LaneMerges<T>{plan.program(), slots, run.length});
     for (std::size_t r = 0; r < at.size(); ++r) {
       if (at[r]) at[r] += plan.counts[r] * run.length;  // nothing comes from this rank itself
     }
@@ -249,7 +249,7 @@ void Summation<T>::double_distances() {
     swap(group_.rank() ^ bit, as_bytes_of(data + give, length), as_bytes_of(theirs, to - from));
     T* const slots[] = {
         is_left ? data + from : theirs, is_left ? theirs : data + from, data + from};
-    merge<T>({kAdd, 3, 0}, slots, to - from);
+    launch_cpu(kernels::LaneMerges<T>{{kAdd, 3, 0}, slots, to - from});
     ranges.emplace_back(from, to);
   }
   for (int bit = group_.size() / 2; bit > 0; bit /= 2) {

@@ -201,6 +201,26 @@ TEST_CASE("kernels.linear: a close counts wherever -0 could pass it") {
   MESSAGE(kCases, " programs");
 }
 
+TEST_CASE("kernels.linear: a program that comes again runs on other rows as on the first") {
+  const KeepSettings keep;
+  Dice dice{std::mt19937(9)};
+  constexpr std::int64_t kRows = 40;
+  std::vector<Program> programs;
+  for (int i = 0; i < 3; ++i) {
+    programs.push_back(random_program(kRows, dice));
+    programs.push_back(programs.back());
+    ++programs.back().num_scratch;
+  }
+  constexpr int kCases = 200;
+  for (int i = 0; i < kCases; ++i) {
+    CAPTURE(i);
+    shuffle_settings(dice);
+    Operand<> dy(kRows + dice.below(2) * 2000, 17, 0, dice), x(dy.view.rows, 19, 0, dice);
+    kill_rows(dy.view, x.view, dice);
+    CHECK(count_gradient_faults(dice.pick(programs), dy.view, x.view, dice, false) == 0);
+  }
+}
+
 TEST_CASE("kernels.linear: lanes merge by the tree inside the kernel, whatever their sizes") {
   const KeepSettings keep;
   Dice dice{std::mt19937(3)};

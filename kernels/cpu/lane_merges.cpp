@@ -1,10 +1,11 @@
-#include "accrue/dist/merge.h"
+// Merging buffers block by block, on the calling thread: memory is what it waits for.
+#include "accrue/kernels/lane_merges.h"
 
 #include "accrue/kernels/cpu/float_mode.h"
 
 #include <algorithm>
 
-namespace accrue::dist {
+namespace accrue::kernels {
 namespace {
 
 constexpr std::int64_t kBlock = 512;  // elements: accumulator and scratch stay in the first cache
@@ -42,22 +43,22 @@ class Block {
   const T* value_ = nullptr;
   static constexpr T zeros_[kBlock] = {};
   T sum_[kBlock];
-  T scratch_[kernels::kMaxLaneScratch][kBlock];
+  T scratch_[kMaxLaneScratch][kBlock];
 };
 
 }  // namespace
 
 template <class T>
-void merge(const kernels::LaneProgram& program, std::span<T* const> slots, std::int64_t count) {
-  const kernels::DefaultFloats floats;
-  const kernels::LaneInstruction* const first = program.instructions.data();
-  for (std::int64_t at = 0; at < count; at += kBlock) {
-    Block<T> block(slots, at, std::min(kBlock, count - at));
-    kernels::interpret(first, first + program.instructions.size(), block);
+void launch_cpu(const LaneMerges<T>& args) {
+  const DefaultFloats floats;
+  const LaneInstruction* const first = args.program.instructions.data();
+  for (std::int64_t at = 0; at < args.count; at += kBlock) {
+    Block<T> block(args.buffers, at, std::min(kBlock, args.count - at));
+    interpret(first, first + args.program.instructions.size(), block);
   }
 }
 
-template void merge(const kernels::LaneProgram&, std::span<float* const>, std::int64_t);
-template void merge(const kernels::LaneProgram&, std::span<double* const>, std::int64_t);
+template void launch_cpu(const LaneMerges<float>&);
+template void launch_cpu(const LaneMerges<double>&);
 
-}  // namespace accrue::dist
+}  // namespace accrue::kernels
