@@ -1,3 +1,4 @@
+// Programs of merges against the reference interpreter.
 #include "accrue/kernels/lane_merges.h"
 
 #include "accrue/tests/kernels/lane_reference.h"
