@@ -12,42 +12,56 @@
 #include <unordered_set>
 
 namespace accrue::nn {
+
+/// A parameter or a buffer under one of its names.
+struct StateEntry {
+  std::string name;
+  Variable parameter;              ///< undefined for a buffer
+  const Tensor* buffer = nullptr;  ///< the module's own
+
+  /// Tells what is the same under several names.
+  const void* identity() const {
+    return buffer ? static_cast<const void*>(buffer) : parameter.node().get();
+  }
+  const Tensor& value() const { return buffer ? *buffer : parameter.value(); }
+};
+
 namespace {
 
 std::string described(const Tensor& tensor) {
   return tensor.defined() ? text(tensor.shape(), " ", tensor.dtype()) : "undefined";
 }
 
-/// Which entry of a state goes into which parameter, and what keeps the state from being loaded.
+/// Which entry of a state goes where, and what keeps the state from being loaded.
 struct StateMatch {
-  std::unordered_map<const Node*, const Tensor*> source;
+  std::unordered_map<const void*, const Tensor*> source;  ///< by identity
   std::vector<std::string> missing, unknown, repeated, misfit, untied;
 
-  StateMatch(const StateDict& state, const NamedParameters& all) {
+  StateMatch(const StateDict& state, const std::vector<StateEntry>& all) {
     std::unordered_map<std::string, const Tensor*> given;
     for (const auto& [name, tensor] : state) {
       if (!given.emplace(name, &tensor).second) repeated.push_back(name);
     }
-    for (const auto& [name, parameter] : all) {
-      const auto entry = given.find(name);
-      if (entry != given.end()) pair(name, parameter, *entry->second);
+    for (const StateEntry& entry : all) {
+      const auto found = given.find(entry.name);
+      if (found != given.end()) pair(entry, *found->second);
     }
-    for (const auto& [name, parameter] : all) {
-      if (source.emplace(parameter.node().get(), nullptr).second) missing.push_back(name);
-      given.erase(name);
+    for (const StateEntry& entry : all) {
+      if (source.emplace(entry.identity(), nullptr).second) missing.push_back(entry.name);
+      given.erase(entry.name);
     }
     for (const auto& [name, tensor] : state) {
       if (given.erase(name) > 0) unknown.push_back(name);
     }
   }
 
-  void pair(const std::string& name, const Variable& parameter, const Tensor& tensor) {
-    const auto [first, is_first] = source.emplace(parameter.node().get(), &tensor);
-    const std::string kind = described(tensor), wanted = described(parameter.value());
+  void pair(const StateEntry& entry, const Tensor& tensor) {
+    const auto [first, is_first] = source.emplace(entry.identity(), &tensor);
+    const std::string kind = described(tensor), wanted = described(entry.value());
     if (kind != wanted) {
-      misfit.push_back(text(name, " ", kind, " for ", wanted));
+      misfit.push_back(text(entry.name, " ", kind, " for ", wanted));
     } else if (!is_first && misfit.empty() && !equal_bits(*first->second, tensor)) {
-      untied.push_back(name);
+      untied.push_back(entry.name);
     }
   }
 
@@ -86,13 +100,14 @@ void Module::check_name(const char* operation, const std::string& name) const {
                name,
                "\"");
   const auto has_name = [&](const auto& entry) { return entry.first == name; };
-  ACCRUE_CHECK(
-      std::ranges::none_of(parameters_, has_name) && std::ranges::none_of(modules_, has_name),
-      ValueError,
-      operation,
-      "names must differ, got \"",
-      name,
-      "\" a second time");
+  ACCRUE_CHECK(std::ranges::none_of(parameters_, has_name) &&
+                   std::ranges::none_of(buffers_, has_name) &&
+                   std::ranges::none_of(modules_, has_name),
+               ValueError,
+               operation,
+               "names must differ, got \"",
+               name,
+               "\" a second time");
 }
 
 Variable Module::register_parameter(const std::string& name, const Tensor& value) {
@@ -112,6 +127,17 @@ Variable Module::register_parameter(const std::string& name, const Variable& exi
                                : "a variable without a gradient",
                "; use Variable::leaf(value)");
   return parameters_.emplace_back(name, existing).second;
+}
+
+Tensor Module::register_buffer(const std::string& name, const Tensor& value) {
+  check_name("register_buffer", name);
+  ACCRUE_CHECK(value.defined(),
+               ValueError,
+               "register_buffer",
+               "\"",
+               name,
+               "\" must be a tensor, got an undefined one");
+  return buffers_.emplace_back(name, value).second;
 }
 
 bool Module::holds(const Module& other) const {
@@ -141,18 +167,36 @@ void Module::place(const std::string& path) {
 
 // ---- parameters ----
 
-void Module::append_parameters(const std::string& prefix, NamedParameters& out) const {
-  for (const auto& [name, parameter] : parameters_) out.emplace_back(prefix + name, parameter);
-  for (const auto& [name, module] : modules_) module->append_parameters(prefix + name + '.', out);
+void Module::append_state(const std::string& prefix, std::vector<StateEntry>& out) const {
+  for (const auto& [name, parameter] : parameters_) out.push_back({prefix + name, parameter});
+  for (const auto& [name, buffer] : buffers_) out.push_back({prefix + name, {}, &buffer});
+  for (const auto& [name, module] : modules_) module->append_state(prefix + name + '.', out);
+}
+
+/// What has several names, under the first alone.
+std::vector<StateEntry> Module::each_once() const {
+  std::vector<StateEntry> all;
+  append_state("", all);
+  std::unordered_set<const void*> seen;
+  std::erase_if(all,
+                [&](const StateEntry& entry) { return !seen.insert(entry.identity()).second; });
+  return all;
 }
 
 NamedParameters Module::named_parameters() const {
-  NamedParameters all;
-  append_parameters("", all);
-  std::unordered_set<const Node*> seen;
-  std::erase_if(all,
-                [&](const auto& entry) { return !seen.insert(entry.second.node().get()).second; });
-  return all;
+  NamedParameters out;
+  for (StateEntry& entry : each_once()) {
+    if (!entry.buffer) out.emplace_back(std::move(entry.name), std::move(entry.parameter));
+  }
+  return out;
+}
+
+StateDict Module::named_buffers() const {
+  StateDict out;
+  for (StateEntry& entry : each_once()) {
+    if (entry.buffer) out.emplace_back(std::move(entry.name), *entry.buffer);
+  }
+  return out;
 }
 
 std::vector<Variable> Module::parameters() const {
@@ -185,16 +229,16 @@ void Module::train(bool mode) {
 // ---- state ----
 
 StateDict Module::state_dict() const {
-  NamedParameters all;
-  append_parameters("", all);
+  std::vector<StateEntry> all;
+  append_state("", all);
   StateDict state;
-  for (const auto& [name, parameter] : all) state.emplace_back(name, parameter.value());
+  for (const StateEntry& entry : all) state.emplace_back(entry.name, entry.value());
   return state;
 }
 
 void Module::load_state_dict(const StateDict& state) {
-  NamedParameters all;
-  append_parameters("", all);
+  std::vector<StateEntry> all;
+  append_state("", all);
   const StateMatch match(state, all);
   const std::string faults = match.faults();
   ACCRUE_CHECK(faults.empty(),
@@ -203,8 +247,9 @@ void Module::load_state_dict(const StateDict& state) {
                "the state must fit the module, got ",
                faults,
                "; nothing was loaded");
-  for (Variable& parameter : parameters()) {
-    parameter.mutable_value().copy_from(*match.source.at(parameter.node().get()));
+  for (const StateEntry& entry : each_once()) {
+    Tensor target = entry.value();
+    target.copy_from(*match.source.at(entry.identity()));
   }
 }
 

@@ -13,6 +13,8 @@ namespace accrue::nn {
 using NamedParameters = std::vector<std::pair<std::string, Variable>>;
 using StateDict = std::vector<std::pair<std::string, Tensor>>;
 
+struct StateEntry;
+
 /// A part of a model: parameters and smaller modules, each under a name.
 ///
 ///     struct Net : nn::Module {
@@ -24,11 +26,12 @@ using StateDict = std::vector<std::pair<std::string, Tensor>>;
 ///       Variable operator()(const Variable& x) { return fc2(relu(fc1(x))); }
 ///     };
 ///
-/// Order: a module's own parameters first, then its modules, each in order of registration. A name
-/// is the path with dots, `fc1.weight`. Lists hold a parameter with several names once, under its
-/// first name.
-/// Shares its parameters and borrows its modules: these are members or live longer. Modules are
-/// neither copied nor moved. Threads: as Variable.
+/// Buffers are tensors that belong to the state but are not trained, such as running means.
+///
+/// Order: a module's own parameters first, then its buffers, then its modules, each in order of
+/// registration. A name is the path with dots, `fc1.weight`. Lists hold what has several names
+/// once, under its first name. Shares its parameters and buffers, borrows its modules: these are
+/// members or live longer. Modules are neither copied nor moved. Threads: as Variable.
 class Module {
  public:
   virtual ~Module() = default;
@@ -37,12 +40,13 @@ class Module {
 
   std::vector<Variable> parameters() const;
   NamedParameters named_parameters() const;
+  StateDict named_buffers() const;
   /// Elements of all parameters.
   std::int64_t num_parameters() const;
 
-  /// The values of all parameters, not copied, under all their names.
+  /// The values of all parameters and buffers, not copied, under all their names.
   StateDict state_dict() const;
-  /// Copies `state` into the parameters. Gradients stay.
+  /// Copies `state` into parameters and buffers. Gradients stay.
   /// Errors: ValueError listing every name that is missing, not known, given twice or does not fit;
   ///         nothing is written then.
   void load_state_dict(const StateDict& state);
@@ -71,6 +75,9 @@ class Module {
   /// Adds a parameter that another module may hold too: both train it.
   /// Errors also: ValueError unless `existing` is a leaf.
   Variable register_parameter(const std::string& name, const Variable& existing);
+  /// Makes `value` a buffer. Copies of the result are the same buffer.
+  /// Errors: ValueError for the name as above, or an undefined tensor.
+  Tensor register_buffer(const std::string& name, const Tensor& value);
   /// Errors: ValueError as above; ValueError when `child` holds this module.
   void register_module(const std::string& name, Module& child);
 
@@ -83,9 +90,11 @@ class Module {
   void check_name(const char* operation, const std::string& name) const;
   bool holds(const Module& other) const;
   void place(const std::string& path);
-  void append_parameters(const std::string& prefix, NamedParameters& out) const;
+  void append_state(const std::string& prefix, std::vector<StateEntry>& out) const;
+  std::vector<StateEntry> each_once() const;
 
   NamedParameters parameters_;
+  StateDict buffers_;
   std::vector<std::pair<std::string, Module*>> modules_;
   std::string path_;
   bool training_ = true;

@@ -9,11 +9,13 @@
 namespace accrue::train {
 namespace {
 
-/// One line for each parameter.
+/// One line for each parameter, then for each buffer.
 std::string layout_of(const nn::Module& model) {
   std::string layout;
   for (const auto& [name, parameter] : model.named_parameters())
     layout += text(name, ' ', parameter.shape(), ' ', parameter.dtype(), '\n');
+  for (const auto& [name, buffer] : model.named_buffers())
+    layout += text("buffer ", name, ' ', buffer.shape(), ' ', buffer.dtype(), '\n');
   return layout;
 }
 
@@ -48,6 +50,11 @@ void broadcast_model(dist::ProcessGroup& group, const nn::Module& model) {
                              "; build the model alike everywhere"));
   }
   for (Variable parameter : model.parameters()) group.broadcast(parameter.mutable_value());
+  broadcast_buffers(group, model);
+}
+
+void broadcast_buffers(dist::ProcessGroup& group, const nn::Module& model) {
+  for (auto& [name, buffer] : model.named_buffers()) group.broadcast(buffer);
 }
 
 }  // namespace accrue::train

@@ -1,4 +1,4 @@
-// broadcast_model(): all ranks start with the parameters of rank 0.
+// broadcast_model(): all ranks start with the parameters and buffers of rank 0.
 #pragma once
 
 #include "accrue/dist/process_group.h"
@@ -6,10 +6,13 @@
 
 namespace accrue::train {
 
-/// Collective: copies rank 0's parameters to all ranks, once all have the same names, shapes and
-/// dtypes in the same order.
+/// Collective: copies rank 0's parameters and buffers to all ranks, once all have the same names,
+/// shapes and dtypes in the same order.
 /// Errors: those of dist::ProcessGroup; MismatchError, the same on all ranks, that names the first
-///         parameter in which a rank differs from rank 0.
+///         parameter or buffer in which a rank differs from rank 0.
 void broadcast_model(dist::ProcessGroup& group, const nn::Module& model);
+
+/// Collective: copies rank 0's buffers to all ranks, whose models have the same.
+void broadcast_buffers(dist::ProcessGroup& group, const nn::Module& model);
 
 }  // namespace accrue::train

@@ -11,6 +11,7 @@ namespace {
 
 /// Opens the registration functions to tests.
 struct Open : Module {
+  using Module::register_buffer;
   using Module::register_module;
   using Module::register_parameter;
 };
@@ -72,6 +73,36 @@ TEST_CASE("nn.module: a parameter is a leaf that requires grad, and shares the v
   CHECK(w.is_leaf());
   value.fill(3);
   CHECK(module.parameters()[0].value().to_vector<float>() == std::vector<float>{3, 3});
+}
+
+TEST_CASE("nn.module: buffers are state between parameters and modules, and are not trained") {
+  Open parent, child;
+  parent.register_module("child", child);
+  child.register_buffer("mean", Tensor::zeros({2}));
+  const Tensor count = parent.register_buffer("count", Tensor::zeros({}, DType::int64));
+  parent.register_parameter("w", Tensor::ones({1}));
+  parent.register_module("again", child);
+  CHECK(names_of(parent.named_buffers()) == std::vector<std::string>{"count", "child.mean"});
+  CHECK(names_of(parent.named_parameters()) == std::vector<std::string>{"w"});
+  CHECK(names_of(parent.state_dict()) ==
+        std::vector<std::string>{"w", "count", "child.mean", "again.mean"});
+  StateDict state;
+  for (const auto& [name, tensor] : parent.state_dict()) state.emplace_back(name, tensor.clone());
+  state[1].second.fill(7);
+  state[2].second.fill(3);
+  CHECK_THROWS_WITH_AS(parent.load_state_dict(state),
+                       "[load_state_dict] the state must fit the module, got tied but unequal: "
+                       "again.mean; nothing was loaded",
+                       ValueError);
+  state[3].second.fill(3);
+  parent.load_state_dict(state);
+  CHECK(count.item<std::int64_t>() == 7);
+  CHECK(child.named_buffers()[0].second.to_vector<float>() == std::vector<float>{3, 3});
+  CHECK_THROWS_AS(parent.register_buffer("w", count), ValueError);
+  CHECK_THROWS_AS(parent.register_parameter("count", Tensor::ones({1})), ValueError);
+  CHECK_THROWS_WITH_AS(parent.register_buffer("none", Tensor()),
+                       "[register_buffer] \"none\" must be a tensor, got an undefined one",
+                       ValueError);
 }
 
 TEST_CASE("nn.module: names that are empty, dotted or taken are refused") {

@@ -215,6 +215,45 @@ TEST_CASE("train.ranks: models that differ are refused on all ranks with the sam
   }
 }
 
+/// A layer with buffers.
+struct Counted : nn::Module {
+  nn::Linear layer{2, 1};
+  Tensor mean, count;
+  explicit Counted(std::int64_t size) {
+    register_module("layer", layer);
+    mean = register_buffer("mean", Tensor::zeros({size}));
+    count = register_buffer("count", Tensor::zeros({}, DType::int64));
+  }
+};
+
+TEST_CASE("train.ranks: buffers begin as rank 0's, and are compared like parameters") {
+  const auto seen = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
+    Counted net(2);
+    net.mean.fill(group.rank() + 0.5);
+    net.count.fill(7 - group.rank());
+    Accelerator accelerator({.process_group = &group});
+    accelerator.prepare(net);
+    return std::vector<float>{net.mean.to_vector<float>()[1],
+                              static_cast<float>(net.count.item<std::int64_t>())};
+  });
+  for (const auto& values : seen) CHECK(values == std::vector<float>{0.5F, 7});
+  const auto errors = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
+    Counted net(group.rank() == 2 ? 5 : 2);
+    Accelerator accelerator({.process_group = &group});
+    try {
+      accelerator.prepare(net);
+    } catch (const MismatchError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  });
+  for (const auto& error : errors) {
+    CHECK(error ==
+          "[prepare] all ranks must have the same model, got buffer mean [2] float32 on rank 0 and "
+          "buffer mean [5] float32 on rank 2; build the model alike everywhere");
+  }
+}
+
 TEST_CASE("train.ranks: speed modes and parameters outside the models are refused") {
   const auto errors = on_ranks<std::string>(2, [](dist::ProcessGroup& group) {
     CHECK_THROWS_WITH_AS(
