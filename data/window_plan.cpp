@@ -141,6 +141,7 @@ WindowPlan::WindowPlan(const WindowPlanOptions& options) : options_(options) {
   check_numbers(options);
   check_lanes(options.lanes);
   check_dealing(options);
+  steps_in_full_ = count_steps(options.global_batch_size);
 }
 
 void WindowPlan::check_rank(int rank) const {
@@ -224,67 +225,63 @@ Range WindowPlan::share(int rank, std::int64_t window_size) const {
   return {border(rank), border(rank + 1)};
 }
 
-std::int64_t WindowPlan::count_steps(int rank, std::int64_t window_size) const {
-  const Range range = share(rank, window_size);
+/// Of the rank that has most.
+std::int64_t WindowPlan::count_steps(std::int64_t window_size) const {
+  if (window_size == options_.global_batch_size && steps_in_full_ > 0) return steps_in_full_;
+  std::int64_t longest = 1;
+  for (int rank = 0; rank < options_.world_size; ++rank)
+    longest = std::max(longest, share(rank, window_size).size());
   const bool in_blocks = options_.dealing == Dealing::round_robin;
-  const std::int64_t count =
-      in_blocks ? range.size() : num_chunks(range.size(), options_.micro_batch_size);
-  return std::max<std::int64_t>(count, 1);
+  return in_blocks ? longest : num_chunks(longest, options_.micro_batch_size);
 }
 
 MicroStep WindowPlan::step_at(int rank, std::int64_t window, std::int64_t index) const {
   const std::int64_t size = window_size(window);
   const std::int64_t b = options_.micro_batch_size;
   const Range range = share(rank, size);
-  const bool ends_window = index + 1 == count_steps(rank, size);
-  Range positions;
+  const bool ends_window = index + 1 == count_steps(size);
+  Range positions{size, size};
   if (options_.dealing == Dealing::contiguous) {
-    positions.begin = range.begin + index * b;
+    positions.begin = range.begin + std::min(index * b, range.size());
     positions.end = positions.begin + std::min(b, range.end - positions.begin);
-  } else if (range.empty()) {
-    positions = {size, size};
-  } else {
+  } else if (index < range.end) {
     positions.begin = (index * options_.world_size + rank) * b;
     positions.end = positions.begin + std::min(b, size - positions.begin);
   }
   return {window, positions, ends_window};
 }
 
-std::int64_t WindowPlan::steps_in_window(int rank, std::int64_t window) const {
-  check_rank(rank);
+std::int64_t WindowPlan::steps_in_window(std::int64_t window) const {
   check_window(window);
-  return count_steps(rank, window_size(window));
+  return count_steps(window_size(window));
 }
 
 std::vector<MicroStep> WindowPlan::steps(int rank, std::int64_t window) const {
-  std::vector<MicroStep> result(static_cast<std::size_t>(steps_in_window(rank, window)));
+  check_rank(rank);
+  std::vector<MicroStep> result(static_cast<std::size_t>(steps_in_window(window)));
   std::int64_t index = 0;
   for (MicroStep& step : result) step = step_at(rank, window, index++);
   return result;
 }
 
-std::int64_t WindowPlan::steps_in_epoch(int rank) const {
-  check_rank(rank);
+std::int64_t WindowPlan::steps_in_epoch() const {
   const std::int64_t num_full = options_.num_samples / options_.global_batch_size;
-  std::int64_t count = num_full ? num_full * count_steps(rank, options_.global_batch_size) : 0;
-  if (num_windows() > num_full) count += count_steps(rank, window_size(num_full));
-  return count;
+  const std::int64_t count = num_full * steps_in_full_;
+  return num_windows() > num_full ? count + count_steps(window_size(num_full)) : count;
 }
 
 MicroStep WindowPlan::step(int rank, std::int64_t index) const {
-  const std::int64_t num_steps = steps_in_epoch(rank);
+  check_rank(rank);
+  const std::int64_t num_steps = steps_in_epoch();
   ACCRUE_CHECK(index >= 0 && index < num_steps,
                IndexError,
                kName,
                "step must lie in [0, ",
                num_steps,
-               ") on rank ",
-               rank,
-               ", got ",
+               "), got ",
                index);
   // A short window has no more steps than a full one.
-  const std::int64_t per_window = count_steps(rank, options_.global_batch_size);
-  return step_at(rank, index / per_window, index % per_window);
+  return step_at(rank, index / steps_in_full_, index % steps_in_full_);
 }
 
 }  // namespace accrue::data

@@ -48,11 +48,12 @@ inline constexpr int kMaxLanes = 1 << 15;
 /// The windows of an epoch and their micro-steps per rank: a pure function of its options.
 ///
 /// Window k holds positions [kB, min((k+1)B, n)) of the epoch's order. In it every position lies in
-/// exactly one micro-step of one rank, every lane on one rank, and the lanes of a rank ascend. A
-/// rank without data in a window has one empty micro-step there, so that it joins the reduction.
+/// exactly one micro-step of one rank, every lane on one rank, and the lanes of a rank ascend. All
+/// ranks have the same number of micro-steps, at least one, in a window, so that collectives of a
+/// loop's body meet: a rank whose data end earlier has empty ones last.
 ///
 /// Errors:  IndexError for a window, rank, lane or step outside the plan.
-/// Cost:    constant time per question; nothing is stored per window.
+/// Cost:    constant time per question, or W for a short window; nothing is stored per window.
 /// Source:  docs/numerics.md, rules 1 to 4.
 class WindowPlan {
  public:
@@ -73,22 +74,23 @@ class WindowPlan {
   /// Ascending; a run without gaps under contiguous dealing; may be empty under round robin.
   std::vector<int> lanes_of(int rank) const;
 
-  /// At least 1.
-  std::int64_t steps_in_window(int rank, std::int64_t window) const;
+  /// On every rank; at least 1.
+  std::int64_t steps_in_window(std::int64_t window) const;
   std::vector<MicroStep> steps(int rank, std::int64_t window) const;
-  /// The epoch of a rank as one sequence: step(rank, i) for i in [0, steps_in_epoch(rank)).
-  std::int64_t steps_in_epoch(int rank) const;
+  /// The epoch of a rank as one sequence: step(rank, i) for i in [0, steps_in_epoch()).
+  std::int64_t steps_in_epoch() const;
   MicroStep step(int rank, std::int64_t index) const;
 
  private:
   std::int64_t window_size(std::int64_t window) const;
   Range share(int rank, std::int64_t window_size) const;
-  std::int64_t count_steps(int rank, std::int64_t window_size) const;
+  std::int64_t count_steps(std::int64_t window_size) const;
   MicroStep step_at(int rank, std::int64_t window, std::int64_t index) const;
   void check_rank(int rank) const;
   void check_window(std::int64_t window) const;
 
   WindowPlanOptions options_;
+  std::int64_t steps_in_full_ = 0;  ///< micro-steps of a window of B samples
 };
 
 }  // namespace accrue::data

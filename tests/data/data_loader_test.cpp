@@ -164,7 +164,7 @@ TEST_CASE("data.data_loader: the plan's positions load every sample of an epoch 
   Indices labels;
   int num_empty = 0;
   for (int rank = 0; rank < 3; ++rank) {
-    for (std::int64_t i = 0; i < plan.steps_in_epoch(rank); ++i) {
+    for (std::int64_t i = 0; i < plan.steps_in_epoch(); ++i) {
       const data::MicroStep step = plan.step(rank, i);
       const auto first =
           static_cast<std::size_t>(plan.window(step.window).begin + step.positions.begin);
