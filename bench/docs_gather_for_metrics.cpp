@@ -18,16 +18,15 @@ void print_line(int rank, const char* what, const Tensor& values) {
 int run(int argc, char** argv) {
   Options options("Gathers batches that Accelerate fills with duplicates, and drops them again.");
   options.parse(argc, argv);
-  const train::ProcessState ranks;
-  const int rank = ranks.process_index();
+  train::Accelerator accelerator;
+  const int rank = accelerator.process_index();
   data::DataLoader batches(data::TensorDataset({Tensor::arange(kNumSamples)}),
                            {.batch_size = kBatchSize});
-  data::ShardedLoader loader(batches, {.rank = rank, .world_size = ranks.num_processes()});
+  auto loader = accelerator.prepare_data_loader(batches);
   for (const auto& batch : loader) {
     print_line(rank, "batch", batch.inputs);
-    print_line(
-        rank, "gather_for_metrics", ranks.gather_for_metrics(batch.inputs, loader.remainder()));
-    print_line(rank, "gather", ranks.gather(batch.inputs));
+    print_line(rank, "gather_for_metrics", accelerator.gather_for_metrics(batch.inputs));
+    print_line(rank, "gather", accelerator.gather(batch.inputs));
   }
   return kDone;
 }

@@ -39,6 +39,21 @@ void check_collated(const std::vector<Tensor>& fields, std::int64_t num_samples)
   }
 }
 
+class OrderedStream final : public SampleStream {
+ public:
+  explicit OrderedStream(const DataLoader& loader)
+      : loader_(&loader), order_(loader.order(loader.epoch())) {}
+  std::optional<Sample> next() override {
+    if (next_ == order_.size()) return std::nullopt;
+    return loader_->read(order_[next_++]);
+  }
+
+ private:
+  const DataLoader* loader_;
+  std::vector<std::int64_t> order_;
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, DataLoaderOptions options)
@@ -108,17 +123,28 @@ Batch DataLoader::load(std::span<const std::int64_t> indices) const {
   for (const std::int64_t index : indices) samples.push_back(read(index));
   if (indices.empty()) samples.push_back(read(0));
 
-  std::vector<Tensor> fields = options_.collate(samples);
-  check_collated(fields, static_cast<std::int64_t>(samples.size()));
-  if (indices.empty())
-    std::transform(fields.begin(), fields.end(), fields.begin(), without_samples);
+  Batch batch = collate_batch(options_.collate, samples);
+  if (!indices.empty()) return batch;
+  batch.inputs = without_samples(batch.inputs);
+  if (batch.labels.defined()) batch.labels = without_samples(batch.labels);
+  for (Tensor& field : batch.others) field = without_samples(field);
+  batch.indices.clear();
+  return batch;
+}
 
+Batch collate_batch(const Collate& collate, std::span<const Sample> samples) {
+  std::vector<Tensor> fields = collate(samples);
+  check_collated(fields, std::ssize(samples));
   Batch batch;
   batch.inputs = fields[0];
   if (fields.size() > 1) batch.labels = fields[1];
   if (fields.size() > 2) batch.others.assign(fields.begin() + 2, fields.end());
-  batch.indices.assign(indices.begin(), indices.end());
+  for (const Sample& sample : samples) batch.indices.push_back(sample.index);
   return batch;
+}
+
+std::unique_ptr<SampleStream> DataLoader::open() const {
+  return std::make_unique<OrderedStream>(*this);
 }
 
 // ---- passes ----

@@ -4,6 +4,7 @@
 #include "accrue/core/tensor.h"
 #include "accrue/data/collate.h"
 #include "accrue/data/dataset.h"
+#include "accrue/data/sample_stream.h"
 
 #include <concepts>
 #include <cstddef>
@@ -30,6 +31,11 @@ struct Batch {
 
 /// Tensors of a micro-batch from its samples: field by field, samples in order.
 using Collate = std::function<std::vector<Tensor>(std::span<const Sample>)>;
+
+/// The batch of `samples`, at least one.
+/// Errors: ShapeError when collate loses samples, ValueError when it returns no tensor; what
+/// collate throws.
+Batch collate_batch(const Collate& collate, std::span<const Sample> samples);
 
 struct DataLoaderOptions {
   std::int64_t batch_size = 1;             ///< samples
@@ -76,12 +82,15 @@ class DataLoader {
   /// ShapeError when collate loses samples; what collate throws.
   Batch load(std::span<const std::int64_t> indices) const;
 
+  /// One sample. Errors: as load().
+  Sample read(std::int64_t index) const;
+  /// The samples of the epoch, in its order. Lifetime: borrows the loader.
+  std::unique_ptr<SampleStream> open() const;
+
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  Sample read(std::int64_t index) const;
-
   std::shared_ptr<const Dataset> dataset_;
   DataLoaderOptions options_;
   std::int64_t epoch_ = 0;

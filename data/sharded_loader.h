@@ -61,6 +61,8 @@ class ShardedLoader::Iterator {
   const Batch* operator->() const { return &batch_; }
   Iterator& operator++();
   void operator++(int) { ++*this; }
+  /// The pass stands at its last batch.
+  bool is_last() const { return !at_end_ && next_ == batches_.size(); }
   friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end_; }
 
  private:

@@ -7,35 +7,6 @@
 namespace accrue::data {
 namespace {
 
-void check_options(const char* name, const ShardOptions& o) {
-  ACCRUE_CHECK(o.rank >= 0 && o.rank < o.world_size,
-               ValueError,
-               name,
-               "the rank must lie in [0, ",
-               o.world_size,
-               "), got ",
-               o.rank);
-  ACCRUE_CHECK(!o.batch_size || *o.batch_size >= 1,
-               ValueError,
-               name,
-               "batch_size must be >= 1, got ",
-               o.batch_size.value_or(0));
-  if (!o.split_batches) return;
-  ACCRUE_CHECK(o.batch_size.has_value(),
-               ValueError,
-               name,
-               "batches to split must have the same size, got no batch_size; give it or leave out "
-               "split_batches");
-  ACCRUE_CHECK(*o.batch_size % o.world_size == 0,
-               ValueError,
-               name,
-               "batch_size must be a multiple of the number of ranks, got ",
-               *o.batch_size,
-               " for ",
-               o.world_size,
-               " ranks; change it or leave out split_batches");
-}
-
 void check_batches(const char* name, std::span<const IndexBatch> batches, const ShardOptions& o) {
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const auto size = static_cast<std::int64_t>(batches[i].size());
@@ -124,6 +95,35 @@ std::vector<IndexBatch> take_turns(std::span<const IndexBatch> batches, const Sh
 
 }  // namespace
 
+void check_shard_options(const char* operation, const ShardOptions& o) {
+  ACCRUE_CHECK(o.rank >= 0 && o.rank < o.world_size,
+               ValueError,
+               operation,
+               "the rank must lie in [0, ",
+               o.world_size,
+               "), got ",
+               o.rank);
+  ACCRUE_CHECK(!o.batch_size || *o.batch_size >= 1,
+               ValueError,
+               operation,
+               "batch_size must be >= 1, got ",
+               o.batch_size.value_or(0));
+  if (!o.split_batches) return;
+  ACCRUE_CHECK(o.batch_size.has_value(),
+               ValueError,
+               operation,
+               "batches to split must have the same size, got no batch_size; give it or leave out "
+               "split_batches");
+  ACCRUE_CHECK(*o.batch_size % o.world_size == 0,
+               ValueError,
+               operation,
+               "batch_size must be a multiple of the number of ranks, got ",
+               *o.batch_size,
+               " for ",
+               o.world_size,
+               " ranks; change it or leave out split_batches");
+}
+
 std::vector<IndexBatch> cut_batches(std::span<const std::int64_t> order,
                                     std::int64_t batch_size,
                                     bool drop_last) {
@@ -141,60 +141,13 @@ std::vector<IndexBatch> cut_batches(std::span<const std::int64_t> order,
 
 std::vector<IndexBatch> batch_sampler_shard(std::span<const IndexBatch> batches,
                                             const ShardOptions& options) {
-  check_options("batch_sampler_shard", options);
+  check_shard_options("batch_sampler_shard", options);
   check_batches("batch_sampler_shard", batches, options);
   return options.split_batches ? split(batches, options) : take_turns(batches, options);
 }
 
-std::vector<std::int64_t> iterable_shard(std::span<const std::int64_t> samples,
-                                         const ShardOptions& options) {
-  check_options("iterable_shard", options);
-  ACCRUE_CHECK(options.batch_size.has_value(),
-               ValueError,
-               "iterable_shard",
-               "batch_size must be given, got none");
-  ShardOptions round = options;
-  if (!options.split_batches) round.batch_size = *options.batch_size * options.world_size;
-  round.even_batches = true;
-  return join(split(cut_batches(samples, *round.batch_size), round));
-}
-
-DispatchedShard dispatch_shard(std::span<const IndexBatch> batches, const ShardOptions& options) {
-  check_options("dispatch_shard", options);
-  check_batches("dispatch_shard", batches, options);
-  const auto size = static_cast<std::size_t>(options.world_size);
-  const std::size_t per_round = options.split_batches ? 1 : size;
-  DispatchedShard result;
-  IndexBatch first;
-  while (!batches.empty() && !(options.drop_last && batches.size() < per_round)) {
-    const std::size_t count = std::min(per_round, batches.size());
-    IndexBatch round = join(batches.first(count));
-    batches = batches.subspan(count);
-    if (first.empty()) first = slice(round, 0, size);
-    const bool is_even = round.size() % size == 0;
-    if (!is_even && options.drop_last && batches.empty()) break;
-    ACCRUE_CHECK(is_even || batches.empty(),
-                 ValueError,
-                 "dispatch_shard",
-                 "a round that is not the last must be a multiple of the number of ranks, got ",
-                 round.size(),
-                 " samples for ",
-                 size,
-                 " ranks");
-    result.remainder = std::ssize(round);
-    const std::size_t each = round.size() / size + !is_even;
-    if (!is_even) round.insert(round.end(), first.begin(), first.end());
-    result.batches.push_back(slice(round, static_cast<std::size_t>(options.rank), each));
-  }
-  ACCRUE_CHECK(!result.batches.empty(),
-               ValueError,
-               "dispatch_shard",
-               "there must be a round of batches, got none; use more samples or drop_last = false");
-  return result;
-}
-
 std::int64_t shard_remainder(std::int64_t num_samples, const ShardOptions& options) {
-  check_options("shard_remainder", options);
+  check_shard_options("shard_remainder", options);
   if (options.drop_last || !options.batch_size) return -1;
   return num_samples % (*options.batch_size * (options.split_batches ? 1 : options.world_size));
 }

@@ -21,6 +21,10 @@ struct ShardOptions {
   bool drop_last = false;      ///< drop what does not give every rank a full batch
 };
 
+/// Errors: ValueError, of `operation`, for a rank outside [0, W), batch_size < 1, and batches to
+/// split without batch_size or with one that is no multiple of W.
+void check_shard_options(const char* operation, const ShardOptions& options);
+
 /// An epoch's order as batches of `batch_size`; the last may be shorter, unless it is dropped.
 /// Errors: ValueError for batch_size < 1.
 std::vector<IndexBatch> cut_batches(std::span<const std::int64_t> order,
@@ -35,24 +39,6 @@ std::vector<IndexBatch> cut_batches(std::span<const std::int64_t> order,
 ///          before the last, and batches to split whose b is no multiple of W.
 std::vector<IndexBatch> batch_sampler_shard(std::span<const IndexBatch> batches,
                                             const ShardOptions& options);
-
-/// The samples of one rank from a stream: Accelerate's IterableDatasetShard. Rank r takes slice r
-/// of every b * W samples, of every b with split_batches; the tail is filled up or dropped,
-/// whatever even_batches says. Errors: as batch_sampler_shard; ValueError without batch_size.
-std::vector<std::int64_t> iterable_shard(std::span<const std::int64_t> samples,
-                                         const ShardOptions& options);
-
-/// What one rank receives of batches that rank 0 reads.
-struct DispatchedShard {
-  std::vector<IndexBatch> batches;
-  std::int64_t remainder = 0;  ///< samples of all ranks in the last round, without duplicates
-};
-
-/// Accelerate's DataLoaderDispatcher: W batches, or one with split_batches, are joined and cut into
-/// W slices. A last round of any size is cut as evenly as it can be, after the first W samples of
-/// the epoch were added where it is no multiple of W. even_batches has no meaning here.
-/// Errors: as batch_sampler_shard; ValueError when no round is left, as upstream refuses it.
-DispatchedShard dispatch_shard(std::span<const IndexBatch> batches, const ShardOptions& options);
 
 /// How many samples gather_for_metrics() keeps of the last batches of all ranks: `num_samples`
 /// modulo the samples of a full round. 0 and, with drop_last, -1 keep all.

@@ -47,6 +47,11 @@ AcceleratorOptions checked(AcceleratorOptions options) {
                "accelerator",
                "global_batch_size must be >= 0, got ",
                options.global_batch_size);
+  ACCRUE_CHECK(!options.dataloader_config || options.compat.upstream_accumulation,
+               ValueError,
+               "accelerator",
+               "windows deal batches in their own way, got a dataloader_config; use "
+               "Compat::accelerate(), or prepare_data_loader() for evaluation");
   return options;
 }
 
@@ -79,7 +84,7 @@ void Accelerator::add_model(const nn::Module& model) {
 
 data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
   const std::int64_t b = loader.options().batch_size;
-  std::int64_t global = is_compat() ? b : options_.global_batch_size;
+  std::int64_t global = options_.global_batch_size;
   if (global == 0) {
     ACCRUE_CHECK(!__builtin_mul_overflow(steps_, b, &global) &&
                      !__builtin_mul_overflow(global, num_processes(), &global),
@@ -93,8 +98,7 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
                  b);
   }
   ACCRUE_CHECK(
-      is_compat() || options_.global_batch_size == 0 || steps_ == 1 ||
-          num_processes() * steps_ * b == global,
+      options_.global_batch_size == 0 || steps_ == 1 || num_processes() * steps_ * b == global,
       ValueError,
       "prepare",
       "global_batch_size must equal ranks * gradient_accumulation_steps * batch_size, got ",
@@ -115,6 +119,37 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
                            .drop_last = loader.options().drop_last});
 }
 
+Loader Accelerator::prepare_data_loader(data::DataLoader& loader,
+                                        const DataLoaderConfiguration& config) {
+  num_batches(process_group(), loader, config);  // throws what a pass would throw
+  return {*this, loader, config};
+}
+
+Loader Accelerator::prepare_data_loader(data::StreamLoader& loader,
+                                        const DataLoaderConfiguration& config) {
+  return {*this, loader, config};
+}
+
+Loader Accelerator::prepare_one(data::StreamLoader& loader) {
+  ACCRUE_CHECK(!options_.invariant,
+               ValueError,
+               "prepare",
+               "windows need a number of samples, got a stream; use prepare_data_loader() for "
+               "evaluation, or invariant = false");
+  return prepare_data_loader(loader,
+                             options_.dataloader_config.value_or(DataLoaderConfiguration()));
+}
+
+Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
+  const LoaderPass* pass = top();
+  if (!pass) return gather(rows);
+  const std::int64_t samples = pass->batch.size();
+  const bool is_cut = pass->remainder > 0 && rows.rank() > 0 && rows.size(0) % samples == 0;
+  const std::int64_t kept = is_cut ? pass->remainder * (rows.size(0) / samples) : 0;
+  const Tensor all = gather_rows(rows);
+  return kept > 0 && kept < all.size(0) ? all.narrow(0, 0, kept) : all;
+}
+
 void Accelerator::leave(LoaderPass* pass) {
   std::erase(passes_, pass);
   if (pass_ != pass) return;
@@ -125,7 +160,7 @@ void Accelerator::leave(LoaderPass* pass) {
 // ---- micro-batches ----
 
 bool Accelerator::next_sync(const LoaderPass* pass) {
-  if (!is_compat() && pass) return pass->step.ends_window;
+  if (pass && !pass->source) return pass->step.ends_window;
   if (sync_with_dataloader_ && pass && pass->is_last()) {
     counter_ = 0;
     return true;
@@ -145,6 +180,11 @@ AccumulateScope Accelerator::enter() {
                  "accumulate",
                  "a prepared loader must be iterated, got none; loop over the loader that "
                  "prepare() returned or use invariant = false");
+    ACCRUE_CHECK(!pass->source,
+                 StateError,
+                 "accumulate",
+                 "windows deal each sample once, got a loader that is dealt as upstream; it is for "
+                 "evaluation, or use invariant = false");
     ACCRUE_CHECK(!pass->entered,
                  StateError,
                  "accumulate",

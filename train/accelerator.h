@@ -45,6 +45,21 @@ class Accelerator : public ProcessState {
     }
   }
 
+  /// A loader whose batches are dealt as upstream deals them: for evaluation, or for training with
+  /// invariant = false. gather_for_metrics() drops what appears twice.
+  /// Errors: ValueError for batches that cannot be split, of a later pass for a stream.
+  Loader prepare_data_loader(data::DataLoader& loader, const DataLoaderConfiguration& config = {});
+  Loader prepare_data_loader(data::StreamLoader& loader,
+                             const DataLoaderConfiguration& config = {});
+
+  /// Collective: rows of all ranks, for metrics of the loader that is iterated now, in rank order,
+  /// which is that of positions under a window plan. Ranks may have different numbers of rows, also
+  /// none. What upstream's dealing repeats in the last batches is dropped, where each sample has a
+  /// row. One rank, or no loader: gather(). Errors also: ShapeError for a scalar, MismatchError for
+  /// rows of another shape or dtype.
+  Tensor gather_for_metrics(const Tensor& rows) const;
+  using ProcessState::gather_for_metrics;
+
   /// Opens the micro-batch of the loader that is iterated now, until the scope ends. All models of
   /// the step go into one call. Errors: StateError when no prepared loader is iterated (invariant
   /// mode), a scope is open, or the micro-batch was used before.
@@ -81,6 +96,7 @@ class Accelerator : public ProcessState {
 
  private:
   friend class AccumulateScope;
+  friend class Evaluation;
   friend class Loader;
   friend class Loader::Iterator;
   friend class PreparedOptimizer;
@@ -96,9 +112,13 @@ class Accelerator : public ProcessState {
     return PreparedOptimizer(*this, optimizer);
   }
   Loader prepare_one(data::DataLoader& loader) {
+    if (is_compat())
+      return prepare_data_loader(loader,
+                                 options_.dataloader_config.value_or(DataLoaderConfiguration()));
     plan_for(loader);
     return Loader(*this, loader);
   }
+  Loader prepare_one(data::StreamLoader& loader);
   PreparedScheduler prepare_one(optim::Schedule& scheduler) {
     return PreparedScheduler(*this, scheduler);
   }

@@ -40,16 +40,40 @@ WindowSpan LoaderPass::span(std::int64_t window_size) const {
           is_one_run ? nullptr : runs};
 }
 
-std::int64_t Loader::size() const { return plan().steps_in_epoch(accelerator_->process_index()); }
+data::DataLoader& Loader::loader() const {
+  ACCRUE_CHECK(loader_,
+               StateError,
+               "loader",
+               "a stream has no number of samples and no order, got a question about them");
+  return *loader_;
+}
 
-data::WindowPlan Loader::plan() const { return accelerator_->plan_for(*loader_); }
+std::int64_t Loader::size() const {
+  return config_ ? num_batches(accelerator_->process_group(), loader(), *config_)
+                 : plan().steps_in_epoch();
+}
 
-Loader::Iterator Loader::begin() const {
+data::WindowPlan Loader::plan() const {
+  ACCRUE_CHECK(!config_,
+               StateError,
+               "loader",
+               "a window plan must deal the batches, got a loader that is dealt as upstream");
+  return accelerator_->plan_for(*loader_);
+}
+
+std::unique_ptr<LoaderPass> Loader::open() const {
+  if (config_) {
+    dist::ProcessGroup& group = accelerator_->process_group();
+    return std::make_unique<LoaderPass>(stream_ ? open_source(group, *stream_, *config_)
+                                                : open_source(group, *loader_, *config_));
+  }
   auto pass = std::make_unique<LoaderPass>(plan(), accelerator_->process_index());
   pass->loader = loader_;
   pass->order = loader_->order(loader_->epoch());
-  return Iterator(*accelerator_, std::move(pass));
+  return pass;
 }
+
+Loader::Iterator Loader::begin() const { return Iterator(*accelerator_, open()); }
 
 Loader::Iterator::Iterator(Accelerator& accelerator, std::unique_ptr<LoaderPass> pass)
     : accelerator_(&accelerator), pass_(std::move(pass)) {
@@ -71,16 +95,27 @@ Loader::Iterator& Loader::Iterator::operator++() {
   return *this;
 }
 
-void Loader::Iterator::advance() {
+void Loader::Iterator::advance_source() {
   LoaderPass& pass = *pass_;
+  std::optional<data::DealtBatch> dealt = pass.source->next();
+  pass.entered = false;
+  at_end_ = !dealt;
+  if (!dealt) return accelerator_->leave(&pass);
+  pass.batch = std::move(dealt->batch);
+  pass.is_last_batch = dealt->is_last;
+  pass.remainder = dealt->remainder;
+}
+
+void Loader::Iterator::advance() {
+  if (at_end_) return;
+  LoaderPass& pass = *pass_;
+  if (pass.source) return advance_source();
   if (pass.index >= 0 && pass.step.ends_window) check_window_ended(pass);
   if (pass.index + 1 >= pass.size()) {
-    if (!at_end()) {
-      ++pass.index;
-      pass.loader->set_epoch(pass.loader->epoch() + 1);
-      accelerator_->leave(&pass);
-    }
-    return;
+    at_end_ = true;
+    ++pass.index;
+    pass.loader->set_epoch(pass.loader->epoch() + 1);
+    return accelerator_->leave(&pass);
   }
   const data::MicroStep step = pass.plan.step(pass.rank, pass.index + 1);
   const data::Range window = pass.plan.window(step.window);

@@ -3,11 +3,14 @@
 
 #include "accrue/autograd/loss.h"
 #include "accrue/autograd/window_sum.h"
-#include "accrue/data/data_loader.h"
 #include "accrue/data/window_plan.h"
+#include "accrue/train/batch_sources.h"
 
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace accrue::train {
 
@@ -15,6 +18,11 @@ class Accelerator;
 
 /// One pass over a prepared loader: where it stands, and the window that is open there.
 struct LoaderPass {
+  // Dealt as upstream, without windows; else null, and the plan deals.
+  std::unique_ptr<data::BatchSource> source;
+  bool is_last_batch = false;
+  std::int64_t remainder = 0;  ///< of data::DealtBatch
+
   data::DataLoader* loader = nullptr;
   data::WindowPlan plan;
   int rank = 0;
@@ -30,35 +38,52 @@ struct LoaderPass {
   WindowSum loss;
 
   LoaderPass(const data::WindowPlan& window_plan, int of_rank);
-  std::int64_t size() const { return plan.steps_in_epoch(rank); }
-  bool is_last() const { return index + 1 == size(); }
+  explicit LoaderPass(std::unique_ptr<data::BatchSource> batches)
+      : source(std::move(batches)), plan({}) {}
+  std::int64_t size() const { return plan.steps_in_epoch(); }
+  bool is_last() const { return source ? is_last_batch : index + 1 == size(); }
   /// This rank's part of a window of `window_size` samples.
   WindowSpan span(std::int64_t window_size) const;
 };
 
 /// A prepared loader. `for (auto& batch : loader)` walks one epoch in micro-batches of at most the
-/// loader's batch size, cut at window ends. A rank without data in a window gets an empty batch. A
-/// pass that is left early (break, exception) drops its open window and starts the same epoch again
-/// next time. A pass that goes on past a window whose sums nobody finished throws: nothing is lost
-/// in silence. Lifetime: borrows the accelerator and the loader.
+/// loader's batch size, cut at window ends. A rank without data gets empty batches. A pass that is
+/// left early (break, exception) drops its open window and starts the same epoch again next time. A
+/// pass that goes on past a window whose sums nobody finished throws: nothing is lost in silence.
+///
+/// With a configuration batches are dealt as upstream deals them, without windows, and samples may
+/// come twice in the last. Lifetime: borrows the accelerator and the loader.
 class Loader {
  public:
   class Iterator;
 
   Loader(Accelerator& accelerator, data::DataLoader& loader)
       : accelerator_(&accelerator), loader_(&loader) {}
+  Loader(Accelerator& accelerator, data::DataLoader& loader, const DataLoaderConfiguration& config)
+      : accelerator_(&accelerator), loader_(&loader), config_(config) {}
+  Loader(Accelerator& accelerator,
+         data::StreamLoader& loader,
+         const DataLoaderConfiguration& config)
+      : accelerator_(&accelerator), stream_(&loader), config_(config) {}
 
-  /// Errors: ValueError of WindowPlan.
+  /// Errors: ValueError of WindowPlan or of the configuration.
   Iterator begin() const;
   std::default_sentinel_t end() const { return {}; }
-  /// Micro-batches of one epoch on this rank.
+  /// Micro-batches of one epoch, without a configuration the same number on all ranks.
+  /// Errors: StateError for a stream.
   std::int64_t size() const;
+  /// Errors: StateError with a configuration.
   data::WindowPlan plan() const;
-  data::DataLoader& loader() const { return *loader_; }
+  /// Errors: StateError for a stream.
+  data::DataLoader& loader() const;
 
  private:
+  std::unique_ptr<LoaderPass> open() const;
+
   Accelerator* accelerator_;
-  data::DataLoader* loader_;
+  data::DataLoader* loader_ = nullptr;
+  data::StreamLoader* stream_ = nullptr;
+  std::optional<DataLoaderConfiguration> config_;
 };
 
 /// The place of one pass, which it owns; for range-based loops.
@@ -76,11 +101,13 @@ class Loader::Iterator {
   friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.at_end(); }
 
  private:
-  bool at_end() const { return pass_->index >= pass_->size(); }
+  bool at_end() const { return at_end_; }
   void advance();
+  void advance_source();
 
   Accelerator* accelerator_;
   std::unique_ptr<LoaderPass> pass_;
+  bool at_end_ = false;
 };
 
 }  // namespace accrue::train

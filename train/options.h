@@ -26,6 +26,15 @@ struct Compat {
   static Compat accelerate() { return {.upstream_accumulation = true}; }
 };
 
+/// How upstream deals a loader's batches to ranks: Accelerate's class. The other fields of that
+/// have no meaning here: shuffling is always seeded, by the loader's seed and epoch.
+struct DataLoaderConfiguration {
+  bool split_batches = false;  ///< ranks share every batch, instead of taking W in turn
+  /// Rank 0 reads and sends batches to all; else each rank reads its own. Default: for streams.
+  std::optional<bool> dispatch_batches = std::nullopt;
+  bool even_batches = true;  ///< repeat samples where the last batches of ranks would differ
+};
+
 struct AcceleratorOptions {
   std::int64_t gradient_accumulation_steps = 1;  ///< A, micro-batches per optimizer step
   std::int64_t global_batch_size = 0;  ///< B, samples per optimizer step; 0: W * A * loader batch
@@ -34,6 +43,8 @@ struct AcceleratorOptions {
   bool invariant = true;  ///< keep the bits independent of the split; false: any op, plain chains
   std::optional<GradientAccumulationPlugin> gradient_accumulation_plugin = std::nullopt;
   Compat compat = {};
+  /// With compat: of all prepared loaders. Else only prepare_data_loader() deals as upstream.
+  std::optional<DataLoaderConfiguration> dataloader_config = std::nullopt;
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts

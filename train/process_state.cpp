@@ -38,6 +38,43 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   return group_->all_gather(rows).reshape(shape);
 }
 
+Tensor ProcessState::gather_rows(const Tensor& tensor) const {
+  ACCRUE_CHECK(tensor.rank() > 0,
+               ShapeError,
+               "gather_rows",
+               "a tensor must have rows, got shape ",
+               tensor.shape());
+  if (num_processes() == 1) return tensor;
+  Shape row = tensor.shape();
+  row[0] = 1;
+  const std::string kind = text(row, ' ', tensor.dtype());
+  const std::string count = std::to_string(tensor.size(0));
+  std::vector<std::int64_t> counts;
+  std::string first;
+  for (const std::string& theirs : group_->all_gather_bytes(count + ' ' + kind)) {
+    const std::size_t at = theirs.find(' ');
+    counts.push_back(std::stoll(theirs.substr(0, at)));
+    if (counts.size() == 1) first = theirs.substr(at + 1);
+    ACCRUE_CHECK(theirs.substr(at + 1) == first,
+                 MismatchError,
+                 "gather_rows",
+                 "rows must have one shape and dtype on all ranks, got ",
+                 first,
+                 " on rank 0 and ",
+                 theirs.substr(at + 1),
+                 " on rank ",
+                 counts.size() - 1);
+  }
+  row[0] = *std::max_element(counts.begin(), counts.end());
+  Tensor padded = Tensor::zeros(row, tensor.dtype());
+  padded.narrow(0, 0, tensor.size(0)).copy_from(tensor);
+  const Tensor all = group_->all_gather(padded);
+  std::vector<Tensor> parts;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank)
+    parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, counts[rank]));
+  return cat(parts);
+}
+
 Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
   const Tensor all = gather(tensor);
   if (remainder <= 0 || all.rank() == 0 || remainder >= all.size(0)) return all;

@@ -43,6 +43,10 @@ class ProcessState {
   /// Collective: all ranks' tensors joined along dimension 0 in rank order; a scalar counts as one
   /// element where there are several ranks. One rank: the tensor itself.
   Tensor gather(const Tensor& tensor) const;
+  /// Collective: all ranks' rows in rank order, where ranks may have different numbers of rows,
+  /// also none. Errors also: ShapeError for a scalar, MismatchError, the same on all ranks, where
+  /// the other sizes or dtypes differ.
+  Tensor gather_rows(const Tensor& tensor) const;
   /// Collective: gather(), of which the first `remainder` rows stay when it is positive: of the
   /// last batches of an epoch those that are no duplicates, data::ShardedLoader::remainder().
   Tensor gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const;

@@ -2,3 +2,4 @@
 #pragma once
 
 #include "accrue/train/accelerator.h"
+#include "accrue/train/evaluation.h"

@@ -2,6 +2,7 @@
 #include "accrue/data/shards.h"
 
 #include "accrue/core/error.h"
+#include "accrue/data/stream_loader.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -14,7 +15,10 @@
 
 using accrue::ValueError;
 using accrue::data::IndexBatch;
+using accrue::data::RoundReader;
 using accrue::data::ShardOptions;
+using accrue::data::StreamLoader;
+using accrue::data::StreamShard;
 using nlohmann::json;
 
 namespace {
@@ -42,6 +46,29 @@ IndexBatch order_of(const json& entry) {
 std::vector<IndexBatch> batches_of(const json& entry) {
   if (entry.contains("batches")) return entry["batches"];
   return accrue::data::cut_batches(order_of(entry), entry["batch_size"], entry["drop_last"]);
+}
+
+/// The numbers 0, 1, ... as a stream.
+struct Indices : accrue::data::IterableDataset {
+  std::int64_t count;
+  explicit Indices(std::int64_t number) : count(number) {}
+
+  struct Walk : accrue::data::SampleStream {
+    std::int64_t next_number = 0, end;
+    explicit Walk(std::int64_t count) : end(count) {}
+    std::optional<accrue::data::Sample> next() override {
+      if (next_number == end) return std::nullopt;
+      return accrue::data::Sample{
+          {accrue::Tensor::full({}, static_cast<double>(next_number++), accrue::DType::int64)}};
+    }
+  };
+  std::unique_ptr<accrue::data::SampleStream> open(std::int64_t) const override {
+    return std::make_unique<Walk>(count);
+  }
+};
+
+accrue::data::DataLoaderOptions loader_options(const json& entry) {
+  return {.batch_size = entry["batch_size"], .drop_last = entry["drop_last"]};
 }
 
 /// Calls check(entry, options) for every rank of the cases of a kind; returns the number of cases.
@@ -88,21 +115,73 @@ TEST_CASE("data.shards: batches are dealt as Accelerate deals them in every gold
 
 TEST_CASE("data.shards: streams are dealt as Accelerate deals them in every golden case") {
   const auto check = [](const json& entry, const ShardOptions& options) {
-    const IndexBatch shard = accrue::data::iterable_shard(order_of(entry), options);
-    CHECK(shard == entry["expected_samples"][static_cast<std::size_t>(options.rank)]);
-    check_length(entry, options.rank, shard.size());
+    StreamLoader loader(Indices{entry["dataset_len"]}, loader_options(entry));
+    StreamShard shard(loader, options);
+    IndexBatch samples;
+    while (const auto dealt = shard.next()) {
+      CHECK(dealt->batch.inputs.to_vector<std::int64_t>() == dealt->batch.indices);
+      samples.insert(samples.end(), dealt->batch.indices.begin(), dealt->batch.indices.end());
+    }
+    CHECK(samples == entry["expected_samples"][static_cast<std::size_t>(options.rank)]);
+    check_length(entry, options.rank, samples.size());
+    CHECK(loader.epoch() == 1);
   };
   CHECK(for_each_rank("iterable_dataset_shard", check) == 12);
 }
 
 TEST_CASE("data.shards: rank 0 hands out what Accelerate's dispatcher does in every golden case") {
   const auto check = [](const json& entry, const ShardOptions& options) {
-    const auto shard = accrue::data::dispatch_shard(batches_of(entry), options);
+    const StreamLoader loader(Indices{entry["dataset_len"]}, loader_options(entry));
+    RoundReader rounds(loader.open(), options, accrue::data::ShortRound::even);
+    std::vector<IndexBatch> batches;
+    while (const auto round = rounds.next()) {
+      IndexBatch& batch = batches.emplace_back();
+      const std::size_t each = round->samples.size() / static_cast<std::size_t>(options.world_size);
+      for (std::size_t i = 0; i < each; ++i)
+        batch.push_back(round->samples[static_cast<std::size_t>(options.rank) * each + i].index);
+      if (round->is_last) CHECK(round->num_real == entry["remainder"]);
+    }
     const json& expected = entry["expected"][static_cast<std::size_t>(options.rank)];
-    CHECK(shard.batches == expected.get<std::vector<IndexBatch>>());
-    CHECK(shard.remainder == entry["remainder"]);
+    CHECK(batches == expected.get<std::vector<IndexBatch>>());
   };
   CHECK(for_each_rank("dispatcher", check) == 13);
+}
+
+TEST_CASE("data.shards: a stream's end and remainder are known at its last batch, whoever reads") {
+  const auto dealt = [](std::int64_t count, std::int64_t batch_size, bool drop_last, int size) {
+    StreamLoader loader(Indices(count), {.batch_size = batch_size, .drop_last = drop_last});
+    StreamShard shard(loader, {.rank = size - 1, .world_size = size});
+    std::string seen;
+    while (const auto next = shard.next())
+      seen += accrue::text(next->batch.size(), next->is_last ? "!" : "", next->remainder, " ");
+    return seen;
+  };
+  CHECK(dealt(7, 2, false, 1) == "20 20 20 1!1 ");
+  CHECK(dealt(7, 2, true, 1) == "20 20 2!2 ");
+  CHECK(dealt(7, 2, false, 2) == "20 2!3 ");
+  CHECK(dealt(8, 2, false, 2) == "20 2!4 ");
+  CHECK(dealt(7, 2, true, 2) == "2!4 ");
+  CHECK(dealt(1, 2, false, 4) == "2!1 ");
+  CHECK(dealt(0, 2, false, 4).empty());
+  CHECK(dealt(3, 2, true, 2).empty());
+}
+
+TEST_CASE("data.shards: stream loaders refuse what a stream cannot do") {
+  CHECK_THROWS_WITH_AS(StreamLoader(Indices(1), {.shuffle = true}),
+                       "[stream_loader] a stream has its own order, got shuffle = true; shuffle in "
+                       "the data set",
+                       ValueError);
+  CHECK_THROWS_AS(StreamLoader(Indices(1), {.batch_size = 0}), ValueError);
+  CHECK_THROWS_AS(StreamLoader(nullptr), ValueError);
+  StreamLoader loader(Indices(4), {.batch_size = 3});
+  CHECK_THROWS_AS(loader.set_epoch(-1), ValueError);
+  CHECK_THROWS_WITH_AS(StreamShard(loader, {.world_size = 2, .split_batches = true}),
+                       "[rounds] batch_size must be a multiple of the number of ranks, got 3 for 2 "
+                       "ranks; change it or leave out split_batches",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(RoundReader(loader.open(), {}, accrue::data::ShortRound::fill),
+                       "[rounds] batch_size must be given, got none",
+                       ValueError);
 }
 
 TEST_CASE("data.shards: every golden error is a ValueError") {
@@ -157,21 +236,6 @@ TEST_CASE("data.shards: options and batches that do not fit are refused") {
                        ValueError);
   CHECK_THROWS_AS(deal({{0}, {}}, {}), ValueError);
   CHECK_THROWS_AS(deal({{0, 1, 2}}, {.batch_size = 2}), ValueError);
-  CHECK_THROWS_WITH_AS(accrue::data::iterable_shard({}, {}),
-                       "[iterable_shard] batch_size must be given, got none",
-                       ValueError);
   CHECK_THROWS_WITH_AS(
       accrue::data::cut_batches({}, 0), "[cut_batches] batch_size must be >= 1, got 0", ValueError);
-}
-
-TEST_CASE("data.shards: a dispatcher refuses an empty epoch and uneven rounds before the last") {
-  const std::vector<IndexBatch> uneven = {{0}, {1, 2}, {3}, {4}};
-  CHECK_THROWS_WITH_AS(accrue::data::dispatch_shard({}, {}),
-                       "[dispatch_shard] there must be a round of batches, got none; use more "
-                       "samples or drop_last = false",
-                       ValueError);
-  CHECK_THROWS_WITH_AS(accrue::data::dispatch_shard(uneven, {.world_size = 2}),
-                       "[dispatch_shard] a round that is not the last must be a multiple of the "
-                       "number of ranks, got 3 samples for 2 ranks",
-                       ValueError);
 }

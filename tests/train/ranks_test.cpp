@@ -25,6 +25,13 @@ std::vector<T> on_ranks(int size, const std::function<T(dist::ProcessGroup&)>& b
   return results;
 }
 
+bool each_once(std::vector<std::int64_t> numbers, std::int64_t count) {
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<std::int64_t> wanted(static_cast<std::size_t>(count));
+  std::iota(wanted.begin(), wanted.end(), 0);
+  return numbers == wanted;
+}
+
 /// Weights of a linear layer after two epochs on `num_samples` points; ranks start differently.
 std::vector<float> train_layer(train::AcceleratorOptions options,
                                std::int64_t num_samples,
@@ -75,7 +82,7 @@ TEST_CASE("train.ranks: any number of ranks trains to the bits of one, also with
   MESSAGE("ranks train to the bits of one: " << count << " topologies");
 }
 
-TEST_CASE("train.ranks: each sample is seen once in an epoch, whatever its number") {
+TEST_CASE("train.ranks: each sample is seen and gathered once in an epoch, whatever their number") {
   int count = 0;
   for (int size = 1; size <= 5; ++size) {
     for (const std::int64_t b : {1, 3}) {
@@ -84,28 +91,28 @@ TEST_CASE("train.ranks: each sample is seen once in an epoch, whatever its numbe
         CAPTURE(b);
         CAPTURE(n);
         const auto seen = on_ranks<std::vector<std::int64_t>>(size, [&](dist::ProcessGroup& group) {
-          data::DataLoader batches(data::TensorDataset({Tensor::ones({n, 1})}),
+          data::DataLoader batches(data::TensorDataset({Tensor::ones({n, 1}), Tensor::arange(n)}),
                                    {.batch_size = b, .shuffle = true, .seed = 3});
           Accelerator accelerator({.process_group = &group});
           auto loader = accelerator.prepare(batches);
-          std::vector<std::int64_t> indices;
+          std::vector<std::int64_t> indices, gathered;
           for (const auto& batch : loader) {
             CHECK(batch.inputs.size(0) == batch.size());
             indices.insert(indices.end(), batch.indices.begin(), batch.indices.end());
+            const Tensor rows = accelerator.gather_for_metrics(batch.labels);
+            for (const std::int64_t row : rows.to_vector<std::int64_t>()) gathered.push_back(row);
           }
+          CHECK(each_once(gathered, n));
           return indices;
         });
         std::vector<std::int64_t> all;
         for (const auto& indices : seen) all.insert(all.end(), indices.begin(), indices.end());
-        std::sort(all.begin(), all.end());
-        std::vector<std::int64_t> wanted(static_cast<std::size_t>(n));
-        std::iota(wanted.begin(), wanted.end(), 0);
-        CHECK(all == wanted);
+        CHECK(each_once(all, n));
         ++count;
       }
     }
   }
-  MESSAGE("each sample is seen once: " << count << " data sets");
+  MESSAGE("each sample is seen and gathered once: " << count << " data sets");
 }
 
 TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
