@@ -1,6 +1,7 @@
-// The dist layer in one include: process groups, collectives and ordered sums.
+// The dist layer in one include: process groups, collectives, ordered sums, buckets.
 #pragma once
 
+#include "accrue/dist/bucketer.h"
 #include "accrue/dist/call.h"
 #include "accrue/dist/process_group.h"
 #include "accrue/dist/ring.h"

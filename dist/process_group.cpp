@@ -126,6 +126,8 @@ void ProcessGroup::set_timeout(double seconds) {
   timeout_ = seconds;
 }
 
+void ProcessGroup::leave(const std::string&) noexcept {}
+
 void ProcessGroup::begin(Call call, const Movement& movement) {
   call.sequence = ++sequence_;
   compare_and_move(call, movement);

@@ -75,6 +75,10 @@ class ProcessGroup {
   void barrier();
   /// A group of the same ranks whose calls are independent of this one's. A collective call.
   virtual std::shared_ptr<ProcessGroup> duplicate() = 0;
+  /// Says that this rank comes to no further call; the first reason stays. A call of this handle
+  /// that waits in another thread throws DistributedError soon. So do the others, when they wait
+  /// for this rank. Threads: any.
+  virtual void leave(const std::string& reason) noexcept;
 
   // ---- what collectives are made of ----
 

@@ -33,7 +33,8 @@ std::int64_t SharedGroup::step_bytes() const {
   return static_cast<std::int64_t>(SharedRegion::kBoxBytes) / size() / 64 * 64;
 }
 
-void SharedGroup::leave(const std::string& reason) {
+void SharedGroup::leave(const std::string& reason) noexcept {
+  if (is_leaving_.exchange(true)) return;
   RankSlot& mine = region_.slot(rank());
   write_text(mine.reason, reason);
   mine.has_left.store(true, std::memory_order_release);
@@ -121,9 +122,11 @@ void SharedGroup::compare_calls() {
 
 void SharedGroup::wait_for_all() {
   Waiting waiting(timeout(), size());
+  const RankSlot& mine = region_.slot(rank());
   for (int r = 0; r < size(); ++r) {
     while (!has_come(r)) {
       check_intact();
+      if (mine.has_left.load(std::memory_order_acquire)) break_for(rank(), mine.reason);
       check_on(r, waiting.is_long() && !is_alive(r));
       if (waiting.pause()) continue;
       break_group(Breakage::timeout, late(call_, timeout(), ranks_behind()));
@@ -136,7 +139,11 @@ void SharedGroup::check_on(int rank, bool may_be_dead) {
   const RankSlot& other = region_.slot(rank);
   const bool has_left = other.has_left.load(std::memory_order_acquire);
   if ((!has_left && !may_be_dead) || has_come(rank)) return;
-  break_group(Breakage::lost, gone(call_, rank, has_left ? other.reason : "its process died"));
+  break_for(rank, has_left ? other.reason : "its process died");
+}
+
+void SharedGroup::break_for(int rank, const char* reason) {
+  break_group(Breakage::lost, gone(call_, rank, reason));
 }
 
 std::string SharedGroup::ranks_behind() const {

@@ -4,6 +4,8 @@
 #include "accrue/dist/process_group.h"
 #include "accrue/dist/shared_region.h"
 
+#include <atomic>
+
 namespace accrue::dist {
 
 /// Every step: each rank fills its box, all wait for all, each reads what is for it. Boxes
@@ -17,8 +19,7 @@ class SharedGroup : public ProcessGroup {
   std::vector<std::span<const std::byte>> look(std::span<const std::span<const std::byte>> outgoing,
                                                std::span<const std::size_t> sizes) override;
   std::int64_t step_bytes() const override;
-  /// Tells the others that this rank will come to no further call.
-  void leave(const std::string& reason);
+  void leave(const std::string& reason) noexcept override;
 
  protected:
   /// Waits until every rank has left, at most so many seconds.
@@ -40,6 +41,7 @@ class SharedGroup : public ProcessGroup {
     return region_.slot(rank).steps.load(std::memory_order_acquire) > step_;
   }
   void check_on(int rank, bool may_be_dead);
+  [[noreturn]] void break_for(int rank, const char* reason);
   std::string ranks_behind() const;
   void check_intact();
   [[noreturn]] void break_group(Breakage::Kind kind, const std::string& message);
@@ -47,6 +49,7 @@ class SharedGroup : public ProcessGroup {
   SharedRegion region_;
   Call call_;               ///< the one under way
   std::uint64_t step_ = 0;  ///< the one under way
+  std::atomic<bool> is_leaving_ = false;
 };
 
 }  // namespace accrue::dist

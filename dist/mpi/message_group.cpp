@@ -12,12 +12,17 @@ namespace {
 constexpr int kDataTag = 1, kNewsTag = 2;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // MPI counts in int
 
-/// Why a rank gives the group up. Small enough that MPI sends it without the receiver.
-struct News {
-  char message[1024] = {};
-};
-
 }  // namespace
+
+/// Why a rank gives the group up, or left it. Small enough that MPI sends it without the receiver.
+struct MessageGroup::News {
+  News() = default;
+  News(const std::string& text, bool late) : is_late(late) {
+    message[text.copy(message, sizeof message - 1)] = '\0';
+  }
+  bool is_late = false;
+  char message[1023] = {};
+};
 
 MessageGroup::MessageGroup(
     MPI_Comm comm, int rank, int size, int local_rank, const GroupOptions& options, Maker make)
@@ -106,6 +111,7 @@ void MessageGroup::wait(std::vector<Transfer>& transfers) {
       });
       if (done) return;
       hear();
+      check_left(transfers);
       if (!waiting.pause()) time_out(late(call_, timeout(), ranks_behind(transfers)));
     }
   } catch (...) {
@@ -124,12 +130,17 @@ void MessageGroup::drop(std::vector<Transfer>& transfers) noexcept {
   }
 }
 
-std::string MessageGroup::ranks_behind(std::vector<Transfer>& transfers) const {
+bool MessageGroup::is_done(const Transfer& transfer) {
+  int done = 0;
+  call("MPI_Request_get_status",
+       [&] { return MPI_Request_get_status(transfer.request, &done, MPI_STATUS_IGNORE); });
+  return done != 0;
+}
+
+std::string MessageGroup::ranks_behind(const std::vector<Transfer>& transfers) const {
   std::vector<char> is_behind(static_cast<std::size_t>(size()));
-  for (Transfer& transfer : transfers) {
-    int done = 0;
-    call("MPI_Test", [&] { return MPI_Test(&transfer.request, &done, MPI_STATUS_IGNORE); });
-    if (!done) is_behind[static_cast<std::size_t>(transfer.rank)] = 1;
+  for (const Transfer& transfer : transfers) {
+    if (!is_done(transfer)) is_behind[static_cast<std::size_t>(transfer.rank)] = 1;
   }
   std::string ranks;
   for (int r = 0; r < size(); ++r) {
@@ -143,7 +154,7 @@ void MessageGroup::check_intact() {
   if (broken_) std::rethrow_exception(broken_);
 }
 
-/// Throws what another rank says it gave up for.
+/// Throws what another rank says it gave up for, or notes that it left.
 void MessageGroup::hear() {
   int has_news = 0;
   MPI_Status status;
@@ -155,7 +166,34 @@ void MessageGroup::hear() {
     return MPI_Recv(
         &news, sizeof news, MPI_BYTE, status.MPI_SOURCE, kNewsTag, comm_, MPI_STATUS_IGNORE);
   });
-  give_up(std::make_exception_ptr(TimeoutError(news.message)));
+  if (news.is_late) give_up(std::make_exception_ptr(TimeoutError(news.message)));
+  left_.emplace(status.MPI_SOURCE, news.message);
+}
+
+void MessageGroup::leave(const std::string& reason) noexcept {
+  if (is_leaving_.exchange(true) || is_over()) return;
+  reason_ = reason;
+  has_left_.store(true, std::memory_order_release);
+  try {
+    tell_all({reason, false});
+  } catch (const Error&) {  // the others find out at their deadline
+  }
+}
+
+/// Ends a wait for a rank that left, or if another thread of this rank did.
+void MessageGroup::check_left(const std::vector<Transfer>& transfers) {
+  const auto give_up_for = [&](int rank, const std::string& reason) {
+    give_up(std::make_exception_ptr(DistributedError(gone(call_, rank, reason))));
+  };
+  if (has_left_.load(std::memory_order_acquire)) give_up_for(rank(), reason_);
+  for (const auto& [rank, reason] : left_) {
+    // What it sent before it left has arrived before the news.
+    if (std::any_of(transfers.begin(), transfers.end(), [&, r = rank](const Transfer& transfer) {
+          return transfer.rank == r && !is_done(transfer);
+        })) {
+      give_up_for(rank, reason);
+    }
+  }
 }
 
 void MessageGroup::give_up(std::exception_ptr error) {
@@ -166,16 +204,20 @@ void MessageGroup::give_up(std::exception_ptr error) {
 
 /// Tells all ranks why this one gives up, and throws it.
 void MessageGroup::time_out(const std::string& message) {
+  tell_all({message, true});
+  give_up(std::make_exception_ptr(TimeoutError(message)));
+}
+
+/// Tells all ranks why this one comes to no further call.
+void MessageGroup::tell_all(const News& told) {
   // Never freed: MPI may send it as long as the process lives.
-  auto* const news = new News;
-  news->message[message.copy(news->message, sizeof news->message - 1)] = '\0';
+  const auto* const news = new News(told);
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     MPI_Request request = MPI_REQUEST_NULL;
     call("MPI_Isend",
          [&] { return MPI_Isend(news, sizeof *news, MPI_BYTE, r, kNewsTag, comm_, &request); });
   }
-  give_up(std::make_exception_ptr(TimeoutError(message)));
 }
 
 }  // namespace accrue::dist::mpi

@@ -4,7 +4,9 @@
 #include "accrue/dist/mpi/runtime.h"
 #include "accrue/dist/process_group.h"
 
+#include <atomic>
 #include <exception>
+#include <map>
 
 namespace accrue::dist::mpi {
 
@@ -25,9 +27,11 @@ class MessageGroup final : public ProcessGroup, public World {
   std::int64_t step_bytes() const override { return 1 << 20; }
   std::shared_ptr<ProcessGroup> duplicate() override;
   void move(const Movement& movement) override;
+  void leave(const std::string& reason) noexcept override;
   bool end(double seconds) noexcept override;
 
  private:
+  struct News;
   /// A message under way.
   struct Transfer {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -39,17 +43,23 @@ class MessageGroup final : public ProcessGroup, public World {
   void post(const Movement& movement, std::vector<Transfer>& transfers);
   void wait(std::vector<Transfer>& transfers);
   void drop(std::vector<Transfer>& transfers) noexcept;
-  std::string ranks_behind(std::vector<Transfer>& transfers) const;
+  static bool is_done(const Transfer& transfer);
+  std::string ranks_behind(const std::vector<Transfer>& transfers) const;
   void check_intact();
   void hear();
+  void check_left(const std::vector<Transfer>& transfers);
   [[noreturn]] void give_up(std::exception_ptr error);
   [[noreturn]] void time_out(const std::string& message);
+  void tell_all(const News& news);
 
   MPI_Comm comm_;
   int local_rank_;
   Maker make_;
   Call call_;
   std::exception_ptr broken_;
+  std::map<int, std::string> left_;  ///< ranks, and why they left
+  std::atomic<bool> is_leaving_ = false, has_left_ = false;
+  std::string reason_;  ///< why this rank left; written before has_left_
 };
 
 }  // namespace accrue::dist::mpi

@@ -2,6 +2,7 @@
 //
 // Every rank runs every test case. A case that breaks a group breaks a duplicate.
 #include "accrue/dist/world.h"
+#include "accrue/tests/dist/bucketer_checks.h"
 #include "accrue/tests/dist/group_checks.h"
 #include "accrue/tests/dist/sum_checks.h"
 #include "accrue/tests/support/doctest.h"
@@ -53,6 +54,21 @@ TEST_CASE("dist.mpi_ranks: ordered sums and rings are those of threads") {
   test::check_ring(group());
   if (std::has_single_bit(static_cast<unsigned>(group().size())))
     test::check_one_node_each(group());
+}
+
+TEST_CASE("dist.mpi_ranks: buckets are those of threads") { test::check_bucketer(group()); }
+
+TEST_CASE("dist.mpi_ranks: a rank that gives its window up is named to the others at once") {
+  auto bucketer = std::make_unique<Bucketer>(
+      group(), std::vector<BucketParameter>{{"w", {3}}}, &test::sum_of_weights);
+  bucketer->begin(4, "1");
+  bucketer->ready(0, {});
+  if (group().rank() == 1) bucketer.reset();
+  const std::string said =
+      message<DistributedError>([&] { group().rank() == 1 ? 0 : bucketer->finish(); });
+  const bool is_named = said.find("got rank 1 gone: it gave its window up") != std::string::npos;
+  CHECK(is_named == (group().rank() != 1));
+  group().barrier();
 }
 
 TEST_CASE("dist.mpi_ranks: calls that differ end in one text on all ranks") {

@@ -1,0 +1,183 @@
+// The communication thread of Bucketer: the collectives of a window, bucket after bucket.
+#include "accrue/dist/bucketer.h"
+#include "accrue/kernels/elementwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace accrue::dist {
+namespace {
+
+constexpr char kFine = '.', kFailed = '!';  // the first byte of what a rank tells
+
+/// What all ranks throw alike after the same collective, so that the group stays of use.
+struct Refusal {
+  std::exception_ptr reason;
+};
+
+template <class Type, class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  throw Refusal{std::make_exception_ptr(Type(text(parts...)))};
+}
+
+/// The DistributedError that is handled now, with `place` at the end of its text.
+std::exception_ptr with_place(const std::string& place) {
+  try {
+    throw;
+  } catch (const TimeoutError& error) {
+    return std::make_exception_ptr(TimeoutError(error.what() + place));
+  } catch (const MismatchError& error) {
+    return std::make_exception_ptr(MismatchError(error.what() + place));
+  } catch (const DistributedError& error) {
+    return std::make_exception_ptr(DistributedError(error.what() + place));
+  }
+}
+
+template <class T>
+std::string_view bytes_of(const T* data, std::size_t count) {
+  return {reinterpret_cast<const char*>(data), count * sizeof(T)};
+}
+
+}  // namespace
+
+void Bucketer::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return is_stopping_ || !is_done_; });
+    if (is_stopping_) return;
+    lock.unlock();
+    run_window();
+    lock.lock();
+    is_done_ = true;
+    changed_.notify_all();
+  }
+}
+
+void Bucketer::run_window() noexcept {
+  bucket_ = 0;
+  try {
+    reduce_window();
+  } catch (const Refusal& refusal) {
+    error_ = refusal.reason;
+  } catch (const DistributedError&) {  // all ranks learn of it
+    error_ = broken_ = with_place(text(" (step ", step_, ", bucket ", bucket_, ")"));
+  } catch (...) {
+    error_ = broken_ = std::current_exception();
+    group_->leave("its collectives failed");
+  }
+}
+
+void Bucketer::reduce_window() {
+  agree_on_divisor();
+  for (std::size_t b = 0; divisor_ != 0 && b < buckets_.size(); ++b) {
+    bucket_ = b;
+    if (!await(b)) return;
+    reduce_bucket(buckets_[b]);
+  }
+  if (!await(buckets_.size())) return;
+  tell("");
+  if (divisor_ != 0 && !more_.empty()) sum_nodes(*group_, options_.lanes, more_);
+}
+
+/// Waits until this rank has all of bucket `bucket`, or for the number of buckets until finish().
+/// False when the bucketer ends.
+bool Bucketer::await(std::size_t bucket) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return is_stopping_ || is_failed_ || is_closed_ ||
+           (bucket < buckets_.size() && num_missing_[bucket] == 0);
+  });
+  return !is_stopping_;
+}
+
+/// Tells all ranks `content`, or that this one failed; returns what each told.
+std::vector<std::string> Bucketer::tell(std::string_view content) {
+  std::string mine(1, kFine);
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_failed_) mine = kFailed + failure_;
+  }
+  if (mine.front() == kFine) mine += content;
+  std::vector<std::string> told = group_->all_gather_bytes(mine);
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    const bool is_failed = told[rank].front() == kFailed;
+    told[rank].erase(0, 1);
+    if (!is_failed) continue;
+    refuse<DistributedError>(
+        "[bucketer] all ranks must complete their gradients, got a failure on "
+        "rank ",
+        rank,
+        ": ",
+        told[rank],
+        "; drop the window on all ranks (step ",
+        step_,
+        ", bucket ",
+        bucket_,
+        ")");
+  }
+  return told;
+}
+
+/// Ranks tell each other their steps and weights.
+void Bucketer::agree_on_divisor() {
+  std::vector<std::string> told = tell(std::string(bytes_of(&step_, 1)) + weight_);
+  std::vector<std::int64_t> steps(told.size());
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    std::memcpy(&steps[rank], told[rank].data(), sizeof(std::int64_t));
+    told[rank].erase(0, sizeof(std::int64_t));
+    if (steps[rank] == steps[0]) continue;
+    refuse<MismatchError>("[bucketer] all ranks must reduce the same step, got ",
+                          steps[0],
+                          " on rank 0 and ",
+                          steps[rank],
+                          " on rank ",
+                          rank,
+                          "; make all ranks take the same steps");
+  }
+  try {
+    divisor_ = divisor_of_(told);
+  } catch (...) {
+    throw Refusal{std::current_exception()};
+  }
+}
+
+void Bucketer::reduce_bucket(const Bucket& bucket) {
+  const std::size_t count = bucket.parameters.size();
+  std::vector<std::uint32_t> mine, most(count);  // uses of each parameter
+  for (const std::size_t p : bucket.parameters) {
+    mine.push_back(static_cast<std::uint32_t>(uses_[p].size()));
+  }
+  for (const std::string& told : tell(bytes_of(mine.data(), count))) {
+    std::vector<std::uint32_t> theirs(count);
+    std::memcpy(theirs.data(), told.data(), told.size());
+    std::transform(most.begin(), most.end(), theirs.begin(), most.begin(), [](auto a, auto b) {
+      return std::max(a, b);
+    });
+  }
+  // The first use is summed in place, further ones beside it.
+  std::vector<NodeSum> sums;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t p = bucket.parameters[i];
+    for (std::uint32_t use = 0; use < most[i]; ++use) {
+      sums.push_back({use < mine[i] ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
+                      use == 0 ? views_[p] : Tensor::empty(views_[p].shape(), bucket.dtype)});
+    }
+  }
+  if (!sums.empty()) sum_nodes(*group_, options_.lanes, sums);
+  auto next = sums.begin();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t p = bucket.parameters[i];
+    is_used_[p] = most[i] > 0;
+    for (std::uint32_t use = 0; use < most[i]; ++use, ++next) {
+      if (use == 0) continue;
+      kernels::launch_cpu(
+          kernels::BinaryForward{kernels::BinaryOp::add, views_[p], next->sum, views_[p]});
+    }
+    if (is_used_[p]) {
+      kernels::launch_cpu(
+          kernels::ScalarForward{kernels::BinaryOp::div, views_[p], divisor_, views_[p]});
+    }
+  }
+}
+
+}  // namespace accrue::dist
