@@ -6,6 +6,7 @@
 #include "accrue/optim/clip.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/schedule.h"
+#include "accrue/train/distributed_data_parallel.h"
 #include "accrue/train/loader.h"
 #include "accrue/train/options.h"
 #include "accrue/train/prepared.h"
@@ -43,6 +44,16 @@ class Accelerator : public ProcessState {
       return std::tuple<decltype(prepare_one(first)), decltype(prepare_one(rest))...>(
           prepare_one(first), prepare_one(rest)...);
     }
+  }
+
+  /// The model in its wrapper, or a model itself.
+  template <std::derived_from<nn::Module> Model>
+  static Model& unwrap_model(Model& model) {
+    return model;
+  }
+  template <class Model>
+  static Model& unwrap_model(const DistributedDataParallel<Model>& wrapper) {
+    return wrapper.module();
   }
 
   /// A loader whose batches are dealt as upstream deals them: for evaluation, or for training with

@@ -2,4 +2,5 @@
 #pragma once
 
 #include "accrue/train/accelerator.h"
+#include "accrue/train/distributed_data_parallel.h"
 #include "accrue/train/evaluation.h"

@@ -1,0 +1,70 @@
+#include "accrue/train/rank_mean.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace accrue::train {
+namespace {
+
+double divisor_of(std::span<const std::string> weights) {
+  double sum = 0;
+  for (std::size_t rank = 0; rank < weights.size(); ++rank) {
+    ACCRUE_CHECK(weights[rank].size() == weights[0].size(),
+                 MismatchError,
+                 "backward",
+                 "all ranks must call backward() alike, got a loss without weight on some, rank ",
+                 weights[0].empty() ? 0 : rank,
+                 " among them; pass a Loss or a Variable everywhere");
+    double weight = 1;
+    std::memcpy(&weight, weights[rank].data(), weights[rank].size());
+    sum += weight;
+  }
+  return sum;
+}
+
+std::vector<dist::BucketParameter> described(const nn::NamedParameters& parameters) {
+  std::vector<dist::BucketParameter> result;
+  for (const auto& [name, parameter] : parameters)
+    result.push_back({name, parameter.shape(), parameter.dtype()});
+  return result;
+}
+
+}  // namespace
+
+RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
+    : rank_(group.rank()),
+      parameters_(std::move(parameters)),
+      bucketer_(group,
+                described(parameters_),
+                divisor_of,
+                {.lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(group.size()))),
+                 .overlap = false}) {}
+
+double RankMean::reduce(std::optional<double> weight, std::span<dist::NodeSum> more) {
+  std::string told(weight ? sizeof(double) : 0, '\0');
+  if (weight) std::memcpy(told.data(), &*weight, sizeof(double));
+  bucketer_.begin(step_++, std::move(told));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor grad = parameters_[i].second.grad();
+    if (grad.defined()) bucketer_.ready(i, {{{0, rank_, grad}}});
+  }
+  const double divisor = bucketer_.finish(more);
+  if (divisor == 0) return divisor;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor grad = bucketer_.gradient(i);
+    if (grad.defined()) parameters_[i].second.set_grad(grad);
+  }
+  return divisor;
+}
+
+void RankMean::fail(const std::string& reason) {
+  bucketer_.begin(step_++, {});
+  bucketer_.fail(reason);
+  try {
+    bucketer_.finish();
+  } catch (const DistributedError&) {  // the caller knows more
+  }
+}
+
+}  // namespace accrue::train

@@ -1,0 +1,40 @@
+// RankMean: the gradients of plain backward passes, summed over ranks and divided.
+#pragma once
+
+#include "accrue/dist/bucketer.h"
+#include "accrue/nn/module.h"
+
+#include <optional>
+#include <span>
+
+namespace accrue::train {
+
+/// Reduces what plain backward passes left in grad(), where windows have no part. Each rank's
+/// gradient is one node of the tree.
+///
+/// Order:    parameters apart; ranks by the aligned binary tree over rank numbers, left + right;
+/// then
+///           one division.
+/// Errors:   those of dist::Bucketer; DTypeError for gradients that are not float32.
+/// Threads:  belongs to one thread. Lifetime: shares the parameters.
+class RankMean {
+ public:
+  /// Collective: compares names, shapes and dtypes.
+  RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters);
+
+  /// Collective: each parameter that has a gradient on any rank gets the sum over all ranks,
+  /// divided by the sum of what they pass as `weight`, or by their number if they pass none. A
+  /// weight of 0 leaves gradients as they are. `more` are summed too. Returns the divisor. Errors
+  /// also: MismatchError on all ranks when only some pass a weight.
+  double reduce(std::optional<double> weight = std::nullopt, std::span<dist::NodeSum> more = {});
+  /// Collective, where the others reduce(): they throw DistributedError with `reason`.
+  void fail(const std::string& reason);
+
+ private:
+  int rank_;
+  nn::NamedParameters parameters_;
+  dist::Bucketer bucketer_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace accrue::train
