@@ -44,7 +44,8 @@ function(check_foreign file folder line)
 endfunction()
 
 foreach(folder IN ITEMS ${ACCRUE_LAYERS} tests bench examples tools)
-  file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp)
+  file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp
+       ${ROOT}/${folder}/*.cuh ${ROOT}/${folder}/*.cu)
   list(FILTER files EXCLUDE REGEX "^tests/package/")
   foreach(file IN LISTS files)
     file(STRINGS ${ROOT}/${file} lines REGEX "^ *# *include")
