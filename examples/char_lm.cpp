@@ -104,6 +104,7 @@ class NextTokens final : public data::Dataset {
 // ---- training ----
 
 void train(Gpt& net, const Corpus& corpus, const Settings& settings) {
+  const train::StopSignal stop;
   data::DataLoader batches(NextTokens(corpus.tokens, settings.context),
                            {.batch_size = settings.per_device_batch_size, .shuffle = true});
   optim::AdamW adamw(net.parameters(), {.lr = 3e-3, .beta2 = 0.99});
@@ -122,10 +123,15 @@ void train(Gpt& net, const Corpus& corpus, const Settings& settings) {
       optimizer.zero_grad();
       if (!accelerator.sync_gradients()) continue;
       ++step;
-      if (step == 1 || step % 20 == 0 || step == settings.steps)
+      const bool is_shown = step == 1 || step % 20 == 0 || step == settings.steps;
+      if (is_shown && accelerator.is_main_process())
         fmt::print("step {:>4}  loss {:.4f}\n", step, accelerator.window_loss());
       std::fflush(stdout);
       if (step == settings.steps) break;
+      if (stop.has_come(accelerator)) {
+        throw ProgramEnd{bench::kRankLost,
+                         fmt::format("interrupted after step {}; start again", step)};
+      }
     }
   }
 }
@@ -200,12 +206,16 @@ int run(int argc, char** argv) {
            .context = settings.context,
            .embed_dim = settings.embed_dim,
            .num_layers = settings.layers});
-  fmt::print("{} characters, {} different; {} parameters; an even guess has loss {:.4f}\n",
-             corpus.tokens.size(),
-             corpus.vocabulary(),
-             net.num_parameters(),
-             std::log(static_cast<double>(corpus.vocabulary())));
+  const bool is_main = train::ProcessState().is_main_process();
+  if (is_main) {
+    fmt::print("{} characters, {} different; {} parameters; an even guess has loss {:.4f}\n",
+               corpus.tokens.size(),
+               corpus.vocabulary(),
+               net.num_parameters(),
+               std::log(static_cast<double>(corpus.vocabulary())));
+  }
   train(net, corpus, settings);
+  if (!is_main) return bench::kDone;
   fmt::print("weights {}\n", hex16(hash_of(net)));
   if (settings.sample > 0)
     fmt::print("\n{}\n", generate(net, corpus, settings.context, settings.sample));
