@@ -18,7 +18,7 @@ constexpr const char* kHelp =
     "  env      print what a bug report needs\n"
     "  test     train on several processes and compare the bits\n"
     "\n"
-    "accrue COMMAND --help lists the options of a command.\n";
+    "accrue COMMAND --help lists the options of a command, accrue --version says which this is.\n";
 
 int run(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
@@ -30,6 +30,10 @@ int run(int argc, char** argv) {
   if (command == "rank") return tools::rank(argc - 1, argv + 1);
   if (command == "--help" || command == "-h" || command == "help") {
     std::fputs(kHelp, stdout);
+    return bench::kDone;
+  }
+  if (command == "--version") {
+    std::puts("accrue " ACCRUE_VERSION);
     return bench::kDone;
   }
   throw bench::ProgramEnd{

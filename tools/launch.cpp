@@ -24,13 +24,14 @@ std::string with_underscores(std::string word) {
 }
 
 /// Parses what stands before the program and returns the rest. Options are `--name value`,
-/// `--name=value` and flags.
+/// `--name=value` and flags; `--` may end them.
 std::vector<std::string> parse_before_program(bench::Options& options, int argc, char** argv) {
   constexpr std::array<std::string_view, 4> kFlags{"--cpu", "--label", "--help", "-h"};
   std::vector<std::string> before{argv[0]};
   int i = 1;
   while (i < argc && argv[i][0] == '-') {
     const std::string word = with_underscores(argv[i++]);
+    if (word == "--") break;
     before.push_back(word);
     const bool is_alone = word.find('=') != std::string::npos ||
                           std::find(kFlags.begin(), kFlags.end(), word) != kFlags.end();

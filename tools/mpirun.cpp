@@ -37,9 +37,22 @@ fs::path find_program(const std::string& name) {
   return {};
 }
 
+/// Says why find_program() found nothing.
+std::string describe_missing(const std::string& name) {
+  std::error_code error;
+  const bool is_path = name.find('/') != std::string::npos;
+  if (fs::is_directory(name, error)) return text("'", name, "' is a directory, not a program");
+  if (is_path && fs::exists(name, error))
+    return text(name, " may not be executed; type chmod +x ", name);
+  if (!is_path && !name.empty() && fs::exists(name, error))
+    return text("there is no ", name, " in PATH; type ./", name, " for the one in this folder");
+  return text("there is no program '", name, "'");
+}
+
 std::int64_t machines_in(const std::string& hostfile) {
   std::ifstream file(hostfile);
-  if (!file) throw ProgramEnd{bench::kMissingInput, text("cannot read the hostfile ", hostfile)};
+  if (!file || fs::is_directory(hostfile))
+    throw ProgramEnd{bench::kMissingInput, text("cannot read the hostfile ", hostfile)};
   std::int64_t count = 0;
   for (std::string line; std::getline(file, line);) {
     const std::size_t start = line.find_first_not_of(" \t\r");
@@ -86,8 +99,7 @@ std::vector<std::string> mpirun_command(const JobRequest& request) {
     refuse("mpirun must be installed, got none in PATH; apt-get install openmpi-bin");
   const fs::path program = find_program(request.program.front());
   if (program.empty()) {
-    throw ProgramEnd{bench::kMissingInput,
-                     text("there is no program ", request.program.front(), " that can be started")};
+    throw ProgramEnd{bench::kMissingInput, describe_missing(request.program.front())};
   }
 
   std::vector<std::string> command{mpirun};

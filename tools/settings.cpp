@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -70,7 +71,7 @@ class SettingsFile {
 };
 
 YAML::Node load(const std::string& file) {
-  if (!std::ifstream(file)) {
+  if (!std::ifstream(file) || std::filesystem::is_directory(file)) {
     throw bench::ProgramEnd{bench::kMissingInput, text("cannot read the configuration ", file)};
   }
   try {

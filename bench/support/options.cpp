@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <span>
@@ -110,6 +111,12 @@ void Options::parse(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     std::fputs(parser_->app.help().c_str(), stdout);
     throw ProgramEnd{kDone, ""};
+  } catch (const CLI::ExtrasError&) {  // whose text turns the order around
+    const std::vector<std::string> rest = parser_->app.remaining();
+    const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
+    const auto option = std::find_if(rest.begin(), rest.end(), is_option);
+    refuse(option == rest.end() ? text("there is nothing to do with '", rest.front(), "'")
+                                : text("there is no option ", *option));
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }

@@ -64,6 +64,10 @@ TEST_CASE("tools.launch: the program gets its arguments as they are") {
         "--label|-n|a b||");
 }
 
+TEST_CASE("tools.launch: -- may stand before the program") {
+  CHECK(run("accrue launch --num_processes 1 -- echo -- word").output == "-- word\n");
+}
+
 TEST_CASE("tools.launch: labels name the rank of each line") {
   const Run result = run("accrue launch --num-processes 2 --label echo word");
   CHECK(result.output.size() == 2 * std::string("[1,0]<stdout>:word\n").size());
@@ -137,10 +141,28 @@ TEST_CASE("tools.launch: what cannot work is refused with what to do") {
                 "the job must be launched on machine 0, which starts all others, got "
                 "--machine_rank 1");
   check_refused("launch --hostfile /none true", 66, "cannot read the hostfile /none");
-  check_refused("launch ./none", 66, "there is no program ./none that can be started");
+  check_refused("launch --hostfile . true", 66, "cannot read the hostfile .");
+  check_refused("launch --config_file . true", 66, "cannot read the configuration .");
+  check_refused("launch ./none", 66, "there is no program './none'");
+  check_refused("launch ''", 66, "there is no program ''");
+  check_refused("launch .", 66, "'.' is a directory, not a program");
+  const std::string file = "cmake_install.cmake";  // of the folder in which the programs lie
+  check_refused(
+      "launch ./" + file, 66, "./" + file + " may not be executed; type chmod +x ./" + file);
+  check_refused("launch " + file,
+                66,
+                "there is no " + file + " in PATH; type ./" + file + " for the one in this folder");
+  check_refused("launch -n 2 true", 64, "there is no option -n; --help lists the options");
+  check_refused("env now", 64, "there is nothing to do with 'now'; --help lists the options");
   check_refused("lunch", 64, "there is no command 'lunch'; accrue --help lists the commands");
   check_refused("", 64, "give a command; accrue --help lists them");
-  CHECK(run("accrue launch --processes 2 true 2> /dev/null").code == 64);
+}
+
+TEST_CASE("tools.launch: the version is that of env") {
+  const Run version = run("accrue --version");
+  CHECK(version.output.starts_with("accrue "));
+  const std::string number = version.output.substr(7);
+  CHECK(count(run("accrue env").output, "accrue     " + number) == 1);
 }
 
 TEST_CASE("tools.launch: without mpirun it says what to install") {
