@@ -24,6 +24,9 @@ namespace {
 /// mpirun kills a job as soon as one of its processes ends badly. Ranks see within this time that
 /// another is gone, name it and end.
 constexpr std::chrono::seconds kLastWords(1);
+/// A rank that fails waits until the others have noticed and end with kRankLost. Its code must come
+/// first, since it tells more.
+constexpr std::chrono::milliseconds kAfterCause(300);
 
 [[noreturn]] void become(char** command) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -68,6 +71,7 @@ int rank(int argc, char** argv) {
   }
   if (process == 0) become(argv + 2);
   const int code = code_of(status_of(process));
+  if (code == bench::kRankLost) std::this_thread::sleep_for(kAfterCause);
   if (code != bench::kDone && launcher > 0) report_failure(launcher, code);
   kill_children();  // mpirun waits for all that could still print
   return code;

@@ -11,17 +11,21 @@ namespace {
 
 constexpr int kDataTag = 1, kNewsTag = 2;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // MPI counts in int
+/// Seconds in which all ranks that are there hear of each other when one gives up.
+constexpr double kRollCall = 0.15;
 
 }  // namespace
 
-/// Why a rank gives the group up, or left it. Small enough that MPI sends it without the receiver.
+/// What a rank tells all others. Small enough that MPI sends it without the receiver.
 struct MessageGroup::News {
-  News() = default;
-  News(const std::string& text, bool late) : is_late(late) {
+  /// It left, and why; it is there, and gives the group up; why all do.
+  enum Kind : int { left, here, verdict };
+
+  explicit News(Kind of = left, const std::string& text = "") : kind(of) {
     message[text.copy(message, sizeof message - 1)] = '\0';
   }
-  bool is_late = false;
-  char message[1023] = {};
+  Kind kind;
+  char message[1020] = {};
 };
 
 MessageGroup::MessageGroup(
@@ -29,7 +33,10 @@ MessageGroup::MessageGroup(
     : ProcessGroup(rank, size, options.timeout),
       comm_(comm),
       local_rank_(local_rank),
-      make_(make) {}
+      make_(make),
+      is_silent_(static_cast<std::size_t>(size), 1) {
+  is_silent_[static_cast<std::size_t>(rank)] = 0;
+}
 
 std::shared_ptr<ProcessGroup> MessageGroup::duplicate() {
   begin_empty(CallKind::duplicate);
@@ -112,7 +119,7 @@ void MessageGroup::wait(std::vector<Transfer>& transfers) {
       if (done) return;
       hear();
       check_left(transfers);
-      if (!waiting.pause()) time_out(late(call_, timeout(), ranks_behind(transfers)));
+      if (!waiting.pause()) call_roll(kRollCall, ranks_behind(transfers));
     }
   } catch (...) {
     drop(transfers);
@@ -142,9 +149,14 @@ std::string MessageGroup::ranks_behind(const std::vector<Transfer>& transfers) c
   for (const Transfer& transfer : transfers) {
     if (!is_done(transfer)) is_behind[static_cast<std::size_t>(transfer.rank)] = 1;
   }
+  return list_ranks(is_behind);
+}
+
+/// Numbers of the ranks that are marked.
+std::string MessageGroup::list_ranks(const std::vector<char>& is_marked) {
   std::string ranks;
-  for (int r = 0; r < size(); ++r) {
-    if (is_behind[static_cast<std::size_t>(r)]) ranks += text(ranks.empty() ? "" : ", ", r);
+  for (std::size_t r = 0; r < is_marked.size(); ++r) {
+    if (is_marked[r]) ranks += text(ranks.empty() ? "" : ", ", r);
   }
   return ranks;
 }
@@ -154,20 +166,39 @@ void MessageGroup::check_intact() {
   if (broken_) std::rethrow_exception(broken_);
 }
 
-/// Throws what another rank says it gave up for, or notes that it left.
+/// Throws when another rank gives up, or notes that it left.
 void MessageGroup::hear() {
+  const int caller = take_news();
+  if (caller >= 0) call_roll(2 * kRollCall, text(caller));  // whose verdict comes before
+}
+
+/// Takes what one rank tells, which is returned if it gives up, else -1. Throws a verdict.
+int MessageGroup::take_news() {
   int has_news = 0;
   MPI_Status status;
   call("MPI_Iprobe",
        [&] { return MPI_Iprobe(MPI_ANY_SOURCE, kNewsTag, comm_, &has_news, &status); });
-  if (!has_news) return;
+  if (!has_news) return -1;
   News news;
   call("MPI_Recv", [&] {
     return MPI_Recv(
         &news, sizeof news, MPI_BYTE, status.MPI_SOURCE, kNewsTag, comm_, MPI_STATUS_IGNORE);
   });
-  if (news.is_late) give_up(std::make_exception_ptr(TimeoutError(news.message)));
-  left_.emplace(status.MPI_SOURCE, news.message);
+  if (news.kind == News::verdict) give_up(std::make_exception_ptr(TimeoutError(news.message)));
+  if (news.kind == News::left) left_.emplace(status.MPI_SOURCE, news.message);
+  is_silent_[static_cast<std::size_t>(status.MPI_SOURCE)] = 0;
+  return news.kind == News::here ? status.MPI_SOURCE : -1;
+}
+
+/// Finds out which ranks are absent, together with those that are not, tells all and throws. A rank
+/// that this one waits for may itself wait for another; `behind` is named when none is absent.
+void MessageGroup::call_roll(double seconds, const std::string& behind) {
+  tell_all(News(News::here));
+  for (Waiting waiting(seconds, size()); waiting.pause();) take_news();
+  const std::string absent = list_ranks(is_silent_);
+  const std::string message = late(call_, timeout(), absent.empty() ? behind : absent);
+  tell_all(News(News::verdict, message));
+  give_up(std::make_exception_ptr(TimeoutError(message)));
 }
 
 void MessageGroup::leave(const std::string& reason) noexcept {
@@ -175,7 +206,7 @@ void MessageGroup::leave(const std::string& reason) noexcept {
   reason_ = reason;
   has_left_.store(true, std::memory_order_release);
   try {
-    tell_all({reason, false});
+    tell_all(News(News::left, reason));
   } catch (const Error&) {  // the others find out at their deadline
   }
 }
@@ -202,13 +233,7 @@ void MessageGroup::give_up(std::exception_ptr error) {
   std::rethrow_exception(broken_);
 }
 
-/// Tells all ranks why this one gives up, and throws it.
-void MessageGroup::time_out(const std::string& message) {
-  tell_all({message, true});
-  give_up(std::make_exception_ptr(TimeoutError(message)));
-}
-
-/// Tells all ranks why this one comes to no further call.
+/// Does not wait for any.
 void MessageGroup::tell_all(const News& told) {
   // Never freed: MPI may send it as long as the process lives.
   const auto* const news = new News(told);

@@ -12,7 +12,8 @@ namespace accrue::dist::mpi {
 
 /// Every step: nonblocking sends and receives, polled until the deadline, since MPI itself would
 /// wait for ever. The first step of a collective exchanges calls with all ranks, so that an absent
-/// rank is found by all. A rank that gives up tells the others why.
+/// rank is found by all. Ranks that give up hear of each other first, so that all name the same
+/// one.
 class MessageGroup final : public ProcessGroup, public World {
  public:
   using Maker = std::shared_ptr<ProcessGroup> (*)(MPI_Comm, const GroupOptions&);
@@ -47,9 +48,11 @@ class MessageGroup final : public ProcessGroup, public World {
   std::string ranks_behind(const std::vector<Transfer>& transfers) const;
   void check_intact();
   void hear();
+  int take_news();
+  static std::string list_ranks(const std::vector<char>& is_marked);
   void check_left(const std::vector<Transfer>& transfers);
   [[noreturn]] void give_up(std::exception_ptr error);
-  [[noreturn]] void time_out(const std::string& message);
+  [[noreturn]] void call_roll(double seconds, const std::string& behind);
   void tell_all(const News& news);
 
   MPI_Comm comm_;
@@ -57,6 +60,7 @@ class MessageGroup final : public ProcessGroup, public World {
   Maker make_;
   Call call_;
   std::exception_ptr broken_;
+  std::vector<char> is_silent_;      ///< ranks that told nothing so far
   std::map<int, std::string> left_;  ///< ranks, and why they left
   std::atomic<bool> is_leaving_ = false, has_left_ = false;
   std::string reason_;  ///< why this rank left; written before has_left_
