@@ -3,6 +3,7 @@
 #include "accrue/bench/support/program.h"
 #include "accrue/core/error.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,6 +69,23 @@ std::int64_t machines_in(const std::string& hostfile) {
   throw ProgramEnd{bench::kConfiguration, message};
 }
 
+/// mpirun has pipes and a socket to each process of this machine. Without room for them it hangs.
+void make_room(std::int64_t processes) {
+  const auto needed = static_cast<rlim_t>(64 + 4 * processes);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < needed) {
+    refuse(text(processes,
+                " processes need ",
+                needed,
+                " open files, got a limit of ",
+                limit.rlim_max,
+                "; raise it with ulimit -n"));
+  }
+  limit.rlim_cur = std::max(limit.rlim_cur, needed);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /// Open MPI starts the processes of all machines from one of them, and needs their names for it.
 std::int64_t check_machines(const Settings& s) {
   const std::int64_t listed = s.hostfile.empty() ? 1 : machines_in(s.hostfile);
@@ -123,6 +141,7 @@ std::vector<std::string> mpirun_command(const JobRequest& request) {
   const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   const std::int64_t here = (processes + machines - 1) / machines;
   if (here > cores) add({"--mca", "mpi_yield_when_idle", "1"});
+  make_room(here);
   const std::int64_t threads = std::max<std::int64_t>(1, cores / here);
   add({"-x",
        std::getenv("ACCRUE_NUM_THREADS") ? "ACCRUE_NUM_THREADS"

@@ -165,6 +165,14 @@ TEST_CASE("tools.launch: the version is that of env") {
   CHECK(count(run("accrue env").output, "accrue     " + number) == 1);
 }
 
+TEST_CASE("tools.launch: there is room for the files of mpirun, or the job is refused") {
+  CHECK(shell("ulimit -S -n 40; ./accrue launch --num_processes 20 true").code == 0);
+  const Run result = shell("ulimit -n 100; ./accrue launch --num_processes 20 true 2>&1");
+  CHECK(result.code == 78);
+  CHECK(result.output ==
+        "accrue: 20 processes need 144 open files, got a limit of 100; raise it with ulimit -n\n");
+}
+
 TEST_CASE("tools.launch: without mpirun it says what to install") {
   const Run result = shell("PATH=/none ./accrue launch /bin/true 2>&1");
   CHECK(result.code == 78);
