@@ -18,8 +18,8 @@ constexpr double kRollCall = 0.15;
 
 /// What a rank tells all others. Small enough that MPI sends it without the receiver.
 struct MessageGroup::News {
-  /// It left, and why; it is there, and gives the group up; why all do.
-  enum Kind : int { left, here, verdict };
+  /// It left, and why; it is there, and gives the group up; why all do: a rank is absent, or dead.
+  enum Kind : int { left, here, absent, dead };
 
   explicit News(Kind of = left, const std::string& text = "") : kind(of) {
     message[text.copy(message, sizeof message - 1)] = '\0';
@@ -28,11 +28,17 @@ struct MessageGroup::News {
   char message[1020] = {};
 };
 
-MessageGroup::MessageGroup(
-    MPI_Comm comm, int rank, int size, int local_rank, const GroupOptions& options, Maker make)
+MessageGroup::MessageGroup(MPI_Comm comm,
+                           int rank,
+                           int size,
+                           int local_rank,
+                           const GroupOptions& options,
+                           Processes processes,
+                           Maker make)
     : ProcessGroup(rank, size, options.timeout),
       comm_(comm),
       local_rank_(local_rank),
+      processes_(std::move(processes)),
       make_(make),
       is_silent_(static_cast<std::size_t>(size), 1) {
   is_silent_[static_cast<std::size_t>(rank)] = 0;
@@ -119,6 +125,7 @@ void MessageGroup::wait(std::vector<Transfer>& transfers) {
       if (done) return;
       hear();
       check_left(transfers);
+      if (waiting.is_long()) check_dead(transfers);
       if (!waiting.pause()) call_roll(kRollCall, ranks_behind(transfers));
     }
   } catch (...) {
@@ -184,7 +191,8 @@ int MessageGroup::take_news() {
     return MPI_Recv(
         &news, sizeof news, MPI_BYTE, status.MPI_SOURCE, kNewsTag, comm_, MPI_STATUS_IGNORE);
   });
-  if (news.kind == News::verdict) give_up(std::make_exception_ptr(TimeoutError(news.message)));
+  if (news.kind == News::absent) give_up(std::make_exception_ptr(TimeoutError(news.message)));
+  if (news.kind == News::dead) give_up(std::make_exception_ptr(DistributedError(news.message)));
   if (news.kind == News::left) left_.emplace(status.MPI_SOURCE, news.message);
   is_silent_[static_cast<std::size_t>(status.MPI_SOURCE)] = 0;
   return news.kind == News::here ? status.MPI_SOURCE : -1;
@@ -197,7 +205,7 @@ void MessageGroup::call_roll(double seconds, const std::string& behind) {
   for (Waiting waiting(seconds, size()); waiting.pause();) take_news();
   const std::string absent = list_ranks(is_silent_);
   const std::string message = late(call_, timeout(), absent.empty() ? behind : absent);
-  tell_all(News(News::verdict, message));
+  tell_all(News(News::absent, message));
   give_up(std::make_exception_ptr(TimeoutError(message)));
 }
 
@@ -224,6 +232,17 @@ void MessageGroup::check_left(const std::vector<Transfer>& transfers) {
         })) {
       give_up_for(rank, reason);
     }
+  }
+}
+
+/// Ranks of other hosts cannot see that a process died.
+void MessageGroup::check_dead(const std::vector<Transfer>& transfers) {
+  for (const Transfer& transfer : transfers) {
+    // What it sent before it died still counts.
+    if (is_done(transfer) || !processes_.is_dead(transfer.rank) || is_done(transfer)) continue;
+    const std::string message = gone(call_, transfer.rank, "its process died");
+    tell_all(News(News::dead, message));
+    give_up(std::make_exception_ptr(DistributedError(message)));
   }
 }
 

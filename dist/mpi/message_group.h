@@ -1,6 +1,7 @@
 // MessageGroup: collectives between processes that send each other messages.
 #pragma once
 
+#include "accrue/dist/mpi/processes.h"
 #include "accrue/dist/mpi/runtime.h"
 #include "accrue/dist/process_group.h"
 
@@ -19,8 +20,13 @@ class MessageGroup final : public ProcessGroup, public World {
   using Maker = std::shared_ptr<ProcessGroup> (*)(MPI_Comm, const GroupOptions&);
 
   /// `make` builds duplicates.
-  MessageGroup(
-      MPI_Comm comm, int rank, int size, int local_rank, const GroupOptions& options, Maker make);
+  MessageGroup(MPI_Comm comm,
+               int rank,
+               int size,
+               int local_rank,
+               const GroupOptions& options,
+               Processes processes,
+               Maker make);
 
   const char* backend() const override { return "mpi"; }
   int local_rank() const override { return local_rank_; }
@@ -51,12 +57,14 @@ class MessageGroup final : public ProcessGroup, public World {
   int take_news();
   static std::string list_ranks(const std::vector<char>& is_marked);
   void check_left(const std::vector<Transfer>& transfers);
+  void check_dead(const std::vector<Transfer>& transfers);
   [[noreturn]] void give_up(std::exception_ptr error);
   [[noreturn]] void call_roll(double seconds, const std::string& behind);
   void tell_all(const News& news);
 
   MPI_Comm comm_;
   int local_rank_;
+  Processes processes_;
   Maker make_;
   Call call_;
   std::exception_ptr broken_;

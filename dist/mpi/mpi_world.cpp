@@ -1,15 +1,10 @@
 #include "accrue/dist/mpi/mpi_world.h"
 
 #include "accrue/dist/mpi/message_group.h"
+#include "accrue/dist/mpi/processes.h"
 #include "accrue/dist/shared_group.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <memory>
-#include <vector>
 
 namespace accrue::dist {
 namespace {
@@ -21,18 +16,15 @@ std::shared_ptr<ProcessGroup> make_group(MPI_Comm parent, const GroupOptions& op
 /// Processes of one host, which use MPI to find each other and then meet in shared memory.
 class HostGroup final : public SharedGroup, public mpi::World {
  public:
-  HostGroup(MPI_Comm comm, int rank, int size, const GroupOptions& options, SharedRegion region)
+  HostGroup(MPI_Comm comm,
+            int rank,
+            int size,
+            const GroupOptions& options,
+            mpi::Processes processes,
+            SharedRegion region)
       : SharedGroup(rank, size, options.timeout, std::move(region)),
         comm_(comm),
-        processes_(static_cast<std::size_t>(size)) {
-    const pid_t mine = getpid();
-    call("MPI_Allgather", [&] {
-      return MPI_Allgather(
-          &mine, sizeof mine, MPI_BYTE, processes_.data(), sizeof mine, MPI_BYTE, comm_);
-    });
-    // Containers may hide each other's processes. Whom one cannot see now is not dead later.
-    sees_processes_ = std::all_of(processes_.begin(), processes_.end(), exists);
-  }
+        processes_(std::move(processes)) {}
   ~HostGroup() override {
     if (!mpi::is_over()) leave("it dropped its handle of the group");
   }
@@ -48,15 +40,11 @@ class HostGroup final : public SharedGroup, public mpi::World {
   }
 
  private:
-  static bool exists(pid_t process) { return kill(process, 0) == 0 || errno != ESRCH; }
   void note_broken() noexcept override { mpi::note_breakage(); }
-  bool is_alive(int rank) const noexcept override {
-    return !sees_processes_ || exists(processes_[static_cast<std::size_t>(rank)]);
-  }
+  bool is_alive(int rank) const noexcept override { return !processes_.is_dead(rank); }
 
   MPI_Comm comm_;
-  std::vector<pid_t> processes_;
-  bool sees_processes_ = false;
+  mpi::Processes processes_;
 };
 
 /// A window of MPI's. It lives until MPI ends, because a rank that leaves cannot tell whether the
@@ -92,11 +80,14 @@ std::shared_ptr<ProcessGroup> make_group(MPI_Comm parent, const GroupOptions& op
        [&] { return MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host); });
   call("MPI_Comm_rank", [&] { return MPI_Comm_rank(host, &host_rank); });
   call("MPI_Comm_size", [&] { return MPI_Comm_size(host, &host_size); });
+  mpi::Processes processes(comm, host);
   if (host_size == size && options.shared_memory) {
-    return std::make_shared<HostGroup>(comm, rank, size, options, region_of(host, rank, size));
+    return std::make_shared<HostGroup>(
+        comm, rank, size, options, std::move(processes), region_of(host, rank, size));
   }
   call("MPI_Comm_free", [&] { return MPI_Comm_free(&host); });
-  return std::make_shared<mpi::MessageGroup>(comm, rank, size, host_rank, options, &make_group);
+  return std::make_shared<mpi::MessageGroup>(
+      comm, rank, size, host_rank, options, std::move(processes), &make_group);
 }
 
 }  // namespace

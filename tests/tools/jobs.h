@@ -45,7 +45,7 @@ inline Outcome run_job(const std::string& command) {
   return outcome;
 }
 
-/// Jobs spend most of their time waiting, so six run at once.
+/// Jobs spend most of their time waiting, so eight run at once.
 inline std::vector<Outcome> run_jobs(const std::vector<std::string>& commands) {
   std::vector<Outcome> outcomes(commands.size());
   std::atomic<std::size_t> next = 0;
@@ -53,7 +53,7 @@ inline std::vector<Outcome> run_jobs(const std::vector<std::string>& commands) {
     for (std::size_t i = 0; (i = next++) < commands.size();) outcomes[i] = run_job(commands[i]);
   };
   std::vector<std::thread> workers;
-  for (int i = 0; i < 6; ++i) workers.emplace_back(work);
+  for (int i = 0; i < 8; ++i) workers.emplace_back(work);
   for (std::thread& worker : workers) worker.join();
   return outcomes;
 }
