@@ -83,11 +83,12 @@ class Job {
                  WIFEXITED(status_) ? WEXITSTATUS(status_) : WTERMSIG(status_));
   }
 
-  /// mpirun returns 128 + n for a rank that died of signal n.
+  /// mpirun returns 128 + n for a rank that died of signal n, and 255 when it starts none.
   int exit_code() const {
     if (failure_ != 0) return failure_;
-    if (!has_ended_ || !WIFEXITED(status_) || WEXITSTATUS(status_) > 128) return bench::kRankLost;
-    return WEXITSTATUS(status_);
+    if (!has_ended_ || !WIFEXITED(status_)) return bench::kRankLost;
+    const int code = WEXITSTATUS(status_);
+    return code > 128 && code <= 128 + SIGRTMAX ? bench::kRankLost : code;
   }
 
  private:
