@@ -145,6 +145,17 @@ void Engine::visit(Node* node) {
   Backward context(*this, *node, gradient);
   node->backward(context);
   if (node->released_) node->forget_saved();
+  tell_complete(*node);
+}
+
+/// Tells the window's observer of parameters that got their last rows from `node`.
+void Engine::tell_complete(const Node& node) {
+  const MicroBatch* batch = MicroBatch::current();
+  if (!batch || !batch->window().observer()) return;
+  for (const Edge& edge : node.edges()) {
+    Leaf* leaf = edge.node ? edge.node->as_leaf() : nullptr;
+    if (leaf && leaf->completes(*batch)) batch->window().observer()->complete(*leaf);
+  }
 }
 
 bool Backward::needs(std::size_t i) const {

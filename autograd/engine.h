@@ -33,6 +33,7 @@ class Engine {
 
   void walk(const Ref<Node>& root, Tensor gradient);
   void visit(Node* node);
+  void tell_complete(const Node& node);
   void apply_hooks(Node* node, Tensor& gradient);
   void arrive(Node* node, Tensor gradient);
   void claim(Node* node);

@@ -3,6 +3,7 @@
 #include "accrue/kernels/elementwise.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace accrue {
 const Tensor& Leaf::grad() const {
@@ -81,10 +82,15 @@ void Leaf::check_uses() {
                "extra forward passes under NoGrad");
 }
 
-/// Finishes all lanes of all uses and returns the nodes of each.
+bool Leaf::completes(const MicroBatch& batch) {
+  const bool is_complete = micro_batch_ == batch.id() && std::ssize(reached_) == next_use_;
+  return is_complete && std::exchange(completed_, batch.id()) != batch.id();
+}
+
 std::vector<std::vector<TreeNode>> Leaf::close() {
   std::vector<std::vector<TreeNode>> nodes;
   for (LaneAccumulator& use : uses_) nodes.push_back(use.finish(value_));
+  uses_.clear();
   return nodes;
 }
 
@@ -104,10 +110,14 @@ void Leaf::finish(std::span<const Tensor> roots, double weight) {
       total = root;
     }
   }
-  drop();
   if (!total.defined()) total = Tensor::zeros(value_.shape(), value_.dtype());
   kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, total, weight, total});
-  grad_ = std::move(total);
+  publish(std::move(total));
+}
+
+void Leaf::publish(Tensor gradient) {
+  drop();
+  grad_ = std::move(gradient);
   run_final_hooks();
 }
 

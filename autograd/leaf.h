@@ -49,6 +49,12 @@ class Leaf final : public Node {
   /// shifts the later ones. Errors: StateError when that differs between micro-batches.
   void check_uses();
 
+  /// True once in a backward pass: when it has reached every use of this micro-batch.
+  bool completes(const MicroBatch& batch);
+  /// Where several ranks share the window: finishes its lanes and returns the nodes of each use in
+  /// forward order. No rows may follow.
+  std::vector<std::vector<TreeNode>> close();
+
   // Plain backward passes: add rows or a whole gradient to the copy, then commit or forget it.
   LaneTarget plan_rows(std::int64_t rows);
   void add(const Tensor& gradient);
@@ -58,8 +64,8 @@ class Leaf final : public Node {
  private:
   friend class Window;
 
-  std::vector<std::vector<TreeNode>> close();
   void finish(std::span<const Tensor> roots, double weight);
+  void publish(Tensor gradient);
   void drop();
   void run_final_hooks();
   Tensor& working_copy();
@@ -73,6 +79,7 @@ class Leaf final : public Node {
   std::vector<GradientHook> final_hooks_;
   const Window* window_ = nullptr;  ///< whose partial sums uses_ holds
   std::uint64_t micro_batch_ = 0;
+  std::uint64_t completed_ = 0;  ///< the last micro-batch of which completes() was true
   int next_use_ = 0;
   bool requires_grad_ = true;
 };

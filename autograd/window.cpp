@@ -57,44 +57,24 @@ void Window::finish(double weight) {
   open_ = false;
 }
 
-std::vector<std::vector<std::vector<TreeNode>>> Window::close(
-    std::span<const Variable> parameters) {
-  check_complete();
-  std::vector<std::vector<std::vector<TreeNode>>> nodes;
-  std::size_t num_known = 0;
-  for (const Variable& parameter : parameters) {
-    Leaf& leaf = *parameter.node()->as_leaf();
-    const bool is_used = leaf.window_ == this;
-    num_known += is_used;
-    nodes.push_back(is_used ? leaf.close() : std::vector<std::vector<TreeNode>>());
-  }
-  ACCRUE_CHECK(num_known == touched_.size(),
-               StateError,
-               "window",
-               "with several ranks all parameters must belong to a prepared model, got ",
-               touched_.size() - num_known,
-               " that do not; pass their models to prepare()");
-  return nodes;
-}
-
-void Window::publish(std::span<const Variable> parameters,
-                     std::span<const std::vector<Tensor>> roots,
-                     double weight) {
+void Window::publish(std::span<const Variable> parameters, std::span<const Tensor> gradients) {
   try {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (!roots[i].empty()) parameters[i].node()->as_leaf()->finish(roots[i], weight);
+      if (gradients[i].defined()) parameters[i].node()->as_leaf()->publish(gradients[i]);
     }
   } catch (...) {
     poisoned_ = true;  // some gradients are final and some are not
     throw;
   }
   touched_.clear();
+  observer_ = nullptr;
   open_ = false;
 }
 
 void Window::drop() {
   for (const Ref<Leaf>& leaf : touched_) leaf->drop();
   touched_.clear();
+  observer_ = nullptr;
   open_ = false;
   poisoned_ = false;
 }

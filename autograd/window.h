@@ -15,6 +15,15 @@ namespace accrue {
 class Leaf;
 class Variable;
 
+/// Told, while a backward pass runs, which parameters it adds no more rows to.
+class CompletionObserver {
+ public:
+  virtual void complete(Leaf& leaf) = 0;
+
+ protected:
+  ~CompletionObserver() = default;
+};
+
 /// Collects the parameter gradients of one window on one rank. The trainer owns one; operations
 /// find it through the micro-batch that is open on their thread.
 /// Threads: belongs to the thread that opened the micro-batch.
@@ -37,15 +46,14 @@ class Window {
   void drop();
 
   // Where several ranks share the window, instead of finish():
-  /// Finishes all lanes of this rank. Entry i holds the nodes of each use of parameters[i] in
-  /// forward order, none if it was not used. Errors: StateError for a poisoned window, or a
-  /// parameter with sums that is not in the list.
-  std::vector<std::vector<std::vector<TreeNode>>> close(std::span<const Variable> parameters);
-  /// Ends the window: parameters[i] gets the gradient whose uses have the roots roots[i], none
-  /// where there are none; hooks run.
-  void publish(std::span<const Variable> parameters,
-               std::span<const std::vector<Tensor>> roots,
-               double weight);
+  /// Tells `observer` of parameters until the window ends; null: nobody. A parameter is complete
+  /// when the pass has reached all its uses of the micro-batch, so some never are.
+  void observe(CompletionObserver* observer) { observer_ = observer; }
+  CompletionObserver* observer() const { return observer_; }
+  /// The parameters with sums in this window.
+  std::span<const Ref<Leaf>> leaves() const { return touched_; }
+  /// Ends the window: parameters[i] gets gradients[i] where that is defined; hooks run.
+  void publish(std::span<const Variable> parameters, std::span<const Tensor> gradients);
 
   bool is_open() const { return open_; }
   const WindowSpan& span() const { return span_; }
@@ -69,6 +77,7 @@ class Window {
   std::uint64_t seed_ = 0;
   std::int64_t next_position_ = 0;  ///< no later micro-batch begins before it
   std::vector<Ref<Leaf>> touched_;  ///< parameters with sums in this window
+  CompletionObserver* observer_ = nullptr;
   bool open_ = false;
   bool poisoned_ = false;
 };

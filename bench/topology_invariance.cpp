@@ -1,5 +1,5 @@
-// Proves that every number of ranks, dealing and micro-batch size gives the same bits, and that the
-// proof has teeth.
+// Proves that every number of ranks, dealing, micro-batch size and bucket cap gives the same bits,
+// and that the proof has teeth.
 //
 // Ranks are threads of this process, then the processes of mpirun, which starts this program again.
 // Each run trains a model; its hash covers gradients, loss and weights of every step on every rank,
@@ -34,7 +34,11 @@ struct Topology {
   int world_size;
   std::int64_t micro_batch_size;
   data::Dealing dealing;
+  std::int64_t bucket_cap_bytes = 0;
 };
+
+constexpr std::int64_t kBucketCaps[] = {
+    std::int64_t{1} << 10, std::int64_t{64} << 10, std::int64_t{25} << 20};
 
 const char* name_of(data::Dealing dealing) {
   return dealing == data::Dealing::contiguous ? "contiguous" : "round robin";
@@ -81,8 +85,12 @@ std::uint64_t rank_hash(dist::ProcessGroup& group,
                         const Topology& topology) {
   training.micro_batch_size = topology.micro_batch_size;
   manual_seed(static_cast<std::uint64_t>(group.rank()));  // initial weights of ranks differ
-  return hash_of(
-      train_by_library(start, training, {.dealing = topology.dealing, .process_group = &group}));
+  return hash_of(train_by_library(start,
+                                  training,
+                                  {.dealing = topology.dealing,
+                                   .process_group = &group,
+                                   .first_bucket_bytes = topology.bucket_cap_bytes / 4,
+                                   .bucket_cap_bytes = topology.bucket_cap_bytes}));
 }
 
 /// Of all ranks, on threads.
@@ -101,7 +109,36 @@ struct Count {
   std::set<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> distinct;  ///< W, A, b, n
 };
 
-/// All topologies of one model, B and L. `hashes_of` trains on all ranks.
+/// One topology, by every bucket cap where there are buckets. `hashes_of` trains on all ranks.
+template <class HashesOf>
+void check_caps(const InvarianceCase& start,
+                const Training& training,
+                Topology topology,
+                std::uint64_t expected,
+                const HashesOf& hashes_of,
+                Count& count) {
+  for (const std::int64_t cap : kBucketCaps) {
+    topology.bucket_cap_bytes = cap;
+    ++count.runs;
+    const std::vector<std::uint64_t> hashes = hashes_of(start, training, topology);
+    const auto differs = [&](std::uint64_t hash) { return hash != expected; };
+    const auto wrong = std::find_if(hashes.begin(), hashes.end(), differs);
+    if (wrong != hashes.end()) {
+      ++count.differing;
+      fmt::print("    DIFFERS: {} samples, {} ranks, b = {}, {}, {} bytes per bucket: {}, not {}\n",
+                 start.samples.size(),
+                 topology.world_size,
+                 topology.micro_batch_size,
+                 name_of(topology.dealing),
+                 cap,
+                 hex16(*wrong),
+                 hex16(expected));
+    }
+    if (topology.world_size == 1) return;
+  }
+}
+
+/// All topologies of one model, B and L.
 template <class HashesOf>
 void check_topologies(const InvarianceCase& whole,
                       const Training& training,
@@ -120,22 +157,10 @@ void check_topologies(const InvarianceCase& whole,
             ++count.refused;
             continue;
           }
-          ++count.runs;
           const std::int64_t steps =
               (training.global_batch_size + world_size * b - 1) / (world_size * b);
           count.distinct.insert({world_size, steps, b, num_samples});
-          for (const std::uint64_t hash : hashes_of(start, training, topology)) {
-            if (hash == expected) continue;
-            ++count.differing;
-            fmt::print("    DIFFERS: {} samples, {} ranks, b = {}, {}: {}, not {}\n",
-                       num_samples,
-                       world_size,
-                       b,
-                       name_of(dealing),
-                       hex16(hash),
-                       hex16(expected));
-            break;
-          }
+          check_caps(start, training, topology, expected, hashes_of, count);
         }
       }
     }
@@ -244,8 +269,10 @@ int run_all(bool quick, bool only_threads) {
   const std::vector<int> world_sizes =
       quick ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7, 8};
   fmt::print(
-      "Each number of ranks, dealing and micro-batch size, two data sets per batch size: hash of\n"
-      "gradients, loss and weights of every step on every rank, against the reference model.\n\n"
+      "Each number of ranks, dealing and micro-batch size, two data sets per batch size, buckets "
+      "of\n"
+      "1 KiB, 64 KiB and 25 MiB: hash of gradients, loss and weights of every step on every rank,\n"
+      "against the reference model.\n\n"
       "Ranks as threads:\n");
   const int differing = check_all(world_sizes, thread_hashes, quick, true);
   int num_failed = 0;

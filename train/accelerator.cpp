@@ -2,13 +2,11 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
-#include "accrue/kernels/elementwise.h"
 #include "accrue/train/model_broadcast.h"
 #include "accrue/train/window_reduction.h"
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 
 namespace accrue::train {
@@ -72,14 +70,33 @@ Accelerator::Accelerator(AcceleratorOptions options)
                " ranks; leave invariant and Compat at their defaults");
 }
 
+Accelerator::~Accelerator() = default;
+
 /// All ranks start with the values of rank 0.
 void Accelerator::add_model(const nn::Module& model) {
-  for (const Variable& parameter : model.parameters()) {
-    const auto is_same = [&](const Variable& other) { return other.node() == parameter.node(); };
-    if (std::none_of(parameters_.begin(), parameters_.end(), is_same))
-      parameters_.push_back(parameter);
+  if (reduction_) check_can_rebuild();
+  reduction_.reset();
+  for (const auto& entry : model.named_parameters()) {
+    const auto is_same = [&](const auto& other) {
+      return other.second.node() == entry.second.node();
+    };
+    if (std::none_of(parameters_.begin(), parameters_.end(), is_same)) parameters_.push_back(entry);
   }
   if (num_processes() > 1) broadcast_model(process_group(), model);
+}
+
+/// Buckets are built anew for a further model.
+void Accelerator::check_can_rebuild() const {
+  const auto is_open = [](const LoaderPass* pass) { return pass->window.is_open(); };
+  const auto has_grad = [](const auto& entry) {
+    return entry.second.node()->as_leaf()->has_grad();
+  };
+  ACCRUE_CHECK(std::none_of(passes_.begin(), passes_.end(), is_open) &&
+                   std::none_of(parameters_.begin(), parameters_.end(), has_grad),
+               StateError,
+               "prepare",
+               "a further model must come where no gradients are alive, got an open window or a "
+               "gradient; prepare models first, or call zero_grad() and leave the loop");
 }
 
 data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
@@ -215,7 +232,16 @@ void Accelerator::backward(const Loss& loss) {
                  StateError,
                  "backward",
                  "a scope must be open, got none; call accumulate(model) first");
-    backward_rows(loss, *pass_);
+    if (reduces()) reduction();
+    try {
+      backward_rows(loss, *pass_);
+    } catch (const std::exception& error) {
+      fail_window(error.what());
+      throw;
+    } catch (...) {
+      fail_window("an exception without a text");
+      throw;
+    }
     partial_ = !sync_gradients_;
     if (sync_gradients_) finish_window();
     return;
@@ -242,11 +268,7 @@ void Accelerator::backward(const Variable& loss) {
 
 void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
   MicroBatch& batch = *micro_batch_;
-  ACCRUE_CHECK(!pass.window.is_poisoned(),
-               StateError,
-               "backward",
-               "a backward pass of this window threw, so its sums are incomplete; call "
-               "optimizer.zero_grad() first");
+  pass.check_intact();
   const Variable& rows = loss.rows();
   const std::int64_t rows_each = rows_per_sample(rows.value(), 0, "backward", "the loss");
   ACCRUE_CHECK(rows.numel() == batch.size() * rows_each,
@@ -267,6 +289,7 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
                "reorder the loop");
   LossWeight weight = pass.weight;
   weight.add(loss.weight());
+  if (reduces()) reduction().begin(pass, weight);
   try {
     if (rows.requires_grad()) {
       if (!one_.defined() || one_.dtype() != rows.dtype()) one_ = Tensor::ones({1}, rows.dtype());
@@ -279,90 +302,6 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
     throw;
   }
   pass.weight = std::move(weight);
-}
-
-void Accelerator::finish_window() {
-  if (std::exchange(window_finished_, true)) return;
-  partial_ = false;
-  if (options_.invariant && pass_ && num_processes() > 1) {
-    const DType dtype = pass_->loss.dtype();
-    const WindowTotals totals = reduce_window(process_group(), parameters_, *pass_);
-    record_window(totals.loss, totals.weight, dtype);
-  } else if (options_.invariant && pass_) {
-    const double weight = pass_->weight.value();
-    record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
-    skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
-  } else if (std::exchange(took_loss_, false)) {
-    const double weight = std::exchange(plain_weight_, {}).value();
-    record_window(std::exchange(plain_sum_, 0.0), weight, plain_dtype_);
-    if (!skipped_) divide_gradients(weight);
-  }
-}
-
-void Accelerator::record_window(double sum, double weight, DType dtype) {
-  skipped_ = weight == 0;
-  num_skipped_ += skipped_;
-  window_loss_ = mean_of(sum, weight, dtype);
-}
-
-void Accelerator::divide_gradients(double weight) {
-  std::set<const Node*> divided;  // optimizers may share parameters
-  for (optim::Optimizer* optimizer : optimizers_) {
-    for (const auto& [name, parameter] : optimizer->parameters()) {
-      if (!divided.insert(parameter.node().get()).second) continue;
-      Tensor grad = parameter.grad();
-      if (!grad.defined()) continue;
-      kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
-    }
-  }
-}
-
-bool Accelerator::should_step() {
-  if (!sync_gradients_) return false;
-  finish_window();
-  return !skipped_;
-}
-
-bool Accelerator::may_zero_grad() const { return is_compat() ? sync_gradients_ : !partial_; }
-
-void Accelerator::recover() {
-  if (!pass_ || !pass_->window.is_poisoned()) return;
-  pass_->window.begin(pass_->window.span(), pass_->window.number());
-  pass_->weight = LossWeight();
-  pass_->loss.drop();
-  window_finished_ = false;
-  partial_ = false;
-}
-
-// ---- at window ends ----
-
-double Accelerator::clip_grad_norm(const optim::ParameterList& parameters,
-                                   double max_norm,
-                                   double norm_type) {
-  return should_step() ? optim::clip_grad_norm(parameters, max_norm, norm_type) : 0.0;
-}
-
-void Accelerator::clip_grad_value(const optim::ParameterList& parameters, double value) {
-  if (should_step()) optim::clip_grad_value(parameters, value);
-}
-
-void PreparedOptimizer::step() {
-  if (accelerator_->should_step()) optimizer_->step();
-}
-
-void PreparedOptimizer::zero_grad() {
-  accelerator_->recover();
-  if (accelerator_->may_zero_grad()) optimizer_->zero_grad();
-}
-
-bool PreparedOptimizer::step_was_skipped() const {
-  return accelerator_->optimizer_step_was_skipped();
-}
-
-void PreparedScheduler::step() {
-  if (!accelerator_->options_.step_scheduler_with_optimizer || accelerator_->should_step()) {
-    scheduler_->step();
-  }
 }
 
 }  // namespace accrue::train

@@ -13,11 +13,14 @@
 #include "accrue/train/process_state.h"
 
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
 
 namespace accrue::train {
+
+class WindowReduction;
 
 /// Trains with gradient accumulation, on any number of ranks.
 ///
@@ -30,6 +33,7 @@ class Accelerator : public ProcessState {
  public:
   /// Errors: ValueError for options outside their domain or that contradict each other.
   explicit Accelerator(AcceleratorOptions options = {});
+  ~Accelerator();
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
@@ -79,9 +83,12 @@ class Accelerator : public ProcessState {
     return enter();
   }
 
-  /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards.
+  /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards;
+  /// several ranks sum them meanwhile.
   /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped); an
-  /// exception of an operation passes through and poisons the window until zero_grad().
+  /// exception of an operation passes through and poisons the window until zero_grad(). Where the
+  /// window ends, the other ranks throw DistributedError then, which names this one and says why,
+  /// and no rank steps.
   void backward(const Loss& loss);
   /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false.
   void backward(const Variable& loss);
@@ -135,6 +142,7 @@ class Accelerator : public ProcessState {
   }
 
   void add_model(const nn::Module& model);
+  void check_can_rebuild() const;
   data::WindowPlan plan_for(const data::DataLoader& loader) const;
   bool is_compat() const { return options_.compat.upstream_accumulation; }
   LoaderPass* top() const { return passes_.empty() ? nullptr : passes_.back(); }
@@ -152,6 +160,11 @@ class Accelerator : public ProcessState {
   /// Drops what a failed backward pass left.
   void recover();
   void backward_rows(const Loss& loss, LoaderPass& pass);
+  bool reduces() const { return options_.invariant && sync_gradients_ && num_processes() > 1; }
+  WindowReduction& reduction();
+  void reduce_window(LoaderPass& pass);
+  /// Tells the other ranks, where they wait for gradients, that this one has none.
+  void fail_window(const std::string& reason) noexcept;
   void record_window(double sum, double weight, DType dtype);
   void divide_gradients(double weight);
 
@@ -160,7 +173,8 @@ class Accelerator : public ProcessState {
   bool sync_with_dataloader_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
   std::vector<optim::Optimizer*> optimizers_;
-  std::vector<Variable> parameters_;  ///< of the prepared models, each once
+  nn::NamedParameters parameters_;  ///< of the prepared models, each once
+  std::unique_ptr<WindowReduction> reduction_;
   std::optional<MicroBatch> micro_batch_;
   Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated

@@ -30,6 +30,14 @@ LoaderPass::LoaderPass(const data::WindowPlan& window_plan, int of_rank)
   runs = std::make_shared<const std::vector<LaneRun>>(std::move(lanes));
 }
 
+void LoaderPass::check_intact() const {
+  ACCRUE_CHECK(!window.is_poisoned(),
+               StateError,
+               "backward",
+               "a backward pass of this window threw, so its sums are incomplete; call "
+               "optimizer.zero_grad() first");
+}
+
 WindowSpan LoaderPass::span(std::int64_t window_size) const {
   if (runs->empty()) return {plan.lanes(), window_size, 0, 0};
   const bool is_one_run = runs->size() == 1;

@@ -41,6 +41,8 @@ struct LoaderPass {
   explicit LoaderPass(std::unique_ptr<data::BatchSource> batches)
       : source(std::move(batches)), plan({}) {}
   std::int64_t size() const { return plan.steps_in_epoch(); }
+  /// After an exception only zero_grad() helps. Errors: StateError for a poisoned window.
+  void check_intact() const;
   bool is_last() const { return source ? is_last_batch : index + 1 == size(); }
   /// This rank's part of a window of `window_size` samples.
   WindowSpan span(std::int64_t window_size) const;

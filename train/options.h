@@ -48,6 +48,10 @@ struct AcceleratorOptions {
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts
+  // How ranks sum gradients: in buckets, of which the first is small. Bits do not depend on it.
+  std::int64_t first_bucket_bytes = std::int64_t{1} << 20;
+  std::int64_t bucket_cap_bytes = std::int64_t{25} << 20;
+  bool overlap = true;  ///< while backward goes on; false: after it
 };
 
 }  // namespace accrue::train

@@ -1,5 +1,7 @@
 #include "accrue/train/rank_mean.h"
 
+#include "accrue/train/bucket_parameters.h"
+
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -23,20 +25,13 @@ double divisor_of(std::span<const std::string> weights) {
   return sum;
 }
 
-std::vector<dist::BucketParameter> described(const nn::NamedParameters& parameters) {
-  std::vector<dist::BucketParameter> result;
-  for (const auto& [name, parameter] : parameters)
-    result.push_back({name, parameter.shape(), parameter.dtype()});
-  return result;
-}
-
 }  // namespace
 
 RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
     : rank_(group.rank()),
       parameters_(std::move(parameters)),
       bucketer_(group,
-                described(parameters_),
+                bucket_parameters(parameters_),
                 divisor_of,
                 {.lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(group.size()))),
                  .overlap = false}) {}
