@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <utility>
 
 namespace accrue::dist {
@@ -93,7 +94,9 @@ void Bucketer::allocate() {
 }
 
 Bucketer::~Bucketer() {
-  group_->leave(is_open_ ? "it gave its window up" : "it needs its buckets no more");
+  group_->leave(std::uncaught_exceptions() > 0 ? "it threw an exception"
+                : is_open_                     ? "it gave its window up"
+                                               : "it needs its buckets no more");
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;

@@ -46,10 +46,11 @@ MessageGroup::MessageGroup(MPI_Comm comm,
 
 std::shared_ptr<ProcessGroup> MessageGroup::duplicate() {
   begin_empty(CallKind::duplicate);
-  return make_(comm_, {.timeout = timeout(), .shared_memory = false});
+  return add_twin(make_(comm_, {.timeout = timeout(), .shared_memory = false}));
 }
 
 bool MessageGroup::end(double seconds) noexcept {
+  leave_twins();
   try {
     set_timeout(seconds);
     begin_empty(CallKind::end);

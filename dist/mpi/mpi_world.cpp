@@ -32,9 +32,10 @@ class HostGroup final : public SharedGroup, public mpi::World {
 
   std::shared_ptr<ProcessGroup> duplicate() override {
     begin_empty(CallKind::duplicate);
-    return make_group(comm_, {.timeout = timeout()});
+    return add_twin(make_group(comm_, {.timeout = timeout()}));
   }
   bool end(double seconds) noexcept override {
+    leave_twins();
     leave("its process ended");
     return all_have_left(seconds);
   }

@@ -54,6 +54,18 @@ Runtime& runtime() {
 
 }  // namespace
 
+std::shared_ptr<ProcessGroup> World::add_twin(const std::shared_ptr<ProcessGroup>& twin) {
+  std::erase_if(twins_, [](const auto& other) { return other.expired(); });
+  twins_.push_back(twin);
+  return twin;
+}
+
+void World::leave_twins() noexcept {
+  for (const auto& twin : twins_) {
+    if (const auto group = twin.lock()) group->leave("its process ended");
+  }
+}
+
 std::mutex& lock() {
   static std::mutex mutex;
   return mutex;

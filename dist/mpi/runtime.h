@@ -1,12 +1,13 @@
 // The MPI library of this process: its start, its end, and the lock around each call.
 #pragma once
 
-#include "accrue/core/error.h"
+#include "accrue/dist/process_group.h"
 
 #include <mpi.h>
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace accrue::dist::mpi {
 
@@ -16,11 +17,20 @@ std::mutex& lock();
 /// Starts MPI unless the program did. What this starts ends with the process.
 void start();
 
-/// The group of all processes, which must agree before MPI ends.
-struct World {
+/// The group of all processes, which must agree before MPI ends, and its duplicates.
+class World {
+ public:
   virtual ~World() = default;
   /// Whether all ranks said that they end, within so many seconds.
   virtual bool end(double seconds) noexcept = 0;
+
+ protected:
+  std::shared_ptr<ProcessGroup> add_twin(const std::shared_ptr<ProcessGroup>& twin);
+  /// Ranks that wait in a duplicate learn that this process ends.
+  void leave_twins() noexcept;
+
+ private:
+  std::vector<std::weak_ptr<ProcessGroup>> twins_;
 };
 
 /// Asks `world` when the process ends. Where a rank is missing the process ends without
