@@ -65,6 +65,23 @@ TEST_CASE("tools.documented: gather_for_metrics on two devices prints the docume
   CHECK(lines == golden("gather_for_metrics.txt"));
 }
 
+TEST_CASE("tools.documented: plain mpirun gives the bits of accrue launch") {
+  const Run result = accrue::test::shell(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "
+      "../bench/docs_causal_lm --hex");
+  CHECK(result.code == 0);
+  CHECK(count(result.output, "hex 3e58cc50 3ea26d44\n") == 3);
+}
+
+TEST_CASE("tools.documented: variables that contradict mpirun are refused") {
+  const Run result = accrue::test::shell(
+      "RANK=0 WORLD_SIZE=3 ./accrue launch --num_processes 2 ../bench/docs_causal_lm 2>&1");
+  CHECK(result.code == 78);
+  CHECK(count(result.output,
+              "docs_causal_lm: [world] WORLD_SIZE must be the number of MPI processes, 2, got 3; "
+              "unset RANK and WORLD_SIZE\n") >= 1);
+}
+
 TEST_CASE("tools.documented: several processes that no MPI started are told what to type") {
   const std::string program = "../bench/docs_causal_lm 2>&1";
   const auto message = [](const std::string& got) {
