@@ -31,6 +31,8 @@ class OneCycleLR final : public Schedule {
  public:
   OneCycleLR(Optimizer& optimizer, OneCycleOptions options);
 
+  bool has_ended() const override { return last_step() >= options_.total; }
+
  private:
   enum class Corner : unsigned char { first, top, last };
   /// Where a step lies: `part` of the way between two corners.

@@ -27,6 +27,9 @@ class Schedule {
   /// and the optimizer stay then.
   void step();
 
+  /// No further step(): the schedule knows its end and stands there.
+  virtual bool has_ended() const { return false; }
+
   /// Steps made since step 0.
   std::int64_t last_step() const { return state_.step; }
   /// The rates that the schedule set last, one per group.

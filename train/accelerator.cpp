@@ -61,28 +61,24 @@ Accelerator::Accelerator(AcceleratorOptions options)
       steps_(checked_steps(options_)),
       sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
                             options_.gradient_accumulation_plugin->sync_with_dataloader),
-      window_loss_(kNoLoss) {
-  ACCRUE_CHECK(options_.invariant || num_processes() == 1,
-               ValueError,
-               "accelerator",
-               "several ranks need the invariant mode, got invariant = false and ",
-               num_processes(),
-               " ranks; leave invariant and Compat at their defaults");
-}
+      window_loss_(kNoLoss) {}
 
 Accelerator::~Accelerator() = default;
 
 /// All ranks start with the values of rank 0.
 void Accelerator::add_model(const nn::Module& model) {
-  if (reduction_) check_can_rebuild();
+  if (reduction_ || mean_) check_can_rebuild();
   reduction_.reset();
+  mean_.reset();
   for (const auto& entry : model.named_parameters()) {
     const auto is_same = [&](const auto& other) {
       return other.second.node() == entry.second.node();
     };
     if (std::none_of(parameters_.begin(), parameters_.end(), is_same)) parameters_.push_back(entry);
   }
-  if (num_processes() > 1) broadcast_model(process_group(), model);
+  if (num_processes() == 1) return;
+  broadcast_model(process_group(), model);
+  for (const auto& [name, buffer] : model.named_buffers()) buffers_.push_back(buffer);
 }
 
 /// Buckets are built anew for a further model.
@@ -246,12 +242,12 @@ void Accelerator::backward(const Loss& loss) {
     if (sync_gradients_) finish_window();
     return;
   }
-  if (is_compat()) return backward(loss.sum() / loss.weight().value());
-  loss.sum().backward();
-  partial_ = !sync_gradients_;
+  const double weight = loss.weight().value();
+  if (is_compat()) return backward(loss.sum() / weight);
+  plain_backward(loss.sum());
   took_loss_ = true;
   plain_weight_.add(loss.weight());
-  plain_sum_ += loss.mean() * loss.weight().value();
+  if (weight > 0) plain_sum_ += loss.mean() * weight;
   plain_dtype_ = loss.rows().dtype();
   if (sync_gradients_) finish_window();
 }
@@ -262,7 +258,17 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
-  (loss / static_cast<double>(steps_)).backward();
+  plain_backward(loss / static_cast<double>(steps_));
+  if (averages()) average_gradients();
+}
+
+void Accelerator::plain_backward(const Variable& loss) {
+  try {
+    loss.backward();
+  } catch (const std::exception& error) {
+    if (averages()) fail_average(error.what());
+    throw;
+  }
   partial_ = !sync_gradients_;
 }
 

@@ -26,7 +26,8 @@ class WindowReduction;
 ///
 /// By default the same global batch gives the same bits however it is split into micro-batches:
 /// backward() adds row by row into lanes, and the window is divided once by its weight. With
-/// `invariant = false` gradients are plain chains in call order, and any operation is allowed.
+/// `invariant = false` gradients are plain chains in call order, summed over ranks, and any
+/// operation is allowed.
 ///
 /// Threads: belongs to one thread. Lifetime: prepared objects borrow it and what they wrap.
 class Accelerator : public ProcessState {
@@ -90,7 +91,8 @@ class Accelerator : public ProcessState {
   /// window ends, the other ranks throw DistributedError then, which names this one and says why,
   /// and no rank steps.
   void backward(const Loss& loss);
-  /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false.
+  /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false. Where
+  /// sync_gradients(), several ranks average gradients afterwards, as DistributedDataParallel does.
   void backward(const Variable& loss);
 
   /// True in the micro-batch that ends a window.
@@ -165,6 +167,13 @@ class Accelerator : public ProcessState {
   void reduce_window(LoaderPass& pass);
   /// Tells the other ranks, where they wait for gradients, that this one has none.
   void fail_window(const std::string& reason) noexcept;
+  void plain_backward(const Variable& loss);
+  bool averages() const { return !options_.invariant && sync_gradients_ && num_processes() > 1; }
+  RankMean& rank_mean();
+  void average_gradients();
+  void average_gradients(double sum, double weight);
+  void fail_average(const std::string& reason);
+  void broadcast_buffers();
   void record_window(double sum, double weight, DType dtype);
   void divide_gradients(double weight);
 
@@ -174,7 +183,9 @@ class Accelerator : public ProcessState {
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
   std::vector<optim::Optimizer*> optimizers_;
   nn::NamedParameters parameters_;  ///< of the prepared models, each once
+  std::vector<Tensor> buffers_;     ///< of the prepared models, with several ranks
   std::unique_ptr<WindowReduction> reduction_;
+  std::unique_ptr<RankMean> mean_;
   std::optional<MicroBatch> micro_batch_;
   Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated

@@ -5,15 +5,15 @@
 
 namespace accrue::train {
 
-GradientAveraging::GradientAveraging(nn::Module& model,
+GradientAveraging::GradientAveraging(const nn::Module& model,
                                      const DistributedDataParallelOptions& options)
     : owned_(options.process_group ? nullptr : dist::world()),
       group_(options.process_group ? options.process_group : owned_.get()),
-      model_(model),
-      broadcast_buffers_(options.broadcast_buffers) {
+      broadcasts_buffers_(options.broadcast_buffers) {
   if (group_->size() == 1) return;
-  broadcast_model(*group_, model_);
-  mean_.emplace(*group_, model_.named_parameters());
+  broadcast_model(*group_, model);
+  mean_.emplace(*group_, model.named_parameters());
+  for (const auto& [name, buffer] : model.named_buffers()) buffers_.push_back(buffer);
 }
 
 void GradientAveraging::backward(const Variable& loss,
@@ -28,7 +28,8 @@ void GradientAveraging::backward(const Variable& loss,
   }
   if (!averages) return;
   mean_->reduce();
-  if (broadcast_buffers_) broadcast_buffers(*group_, model_);
+  if (!broadcasts_buffers_) return;
+  for (Tensor& buffer : buffers_) group_->broadcast(buffer);
 }
 
 }  // namespace accrue::train

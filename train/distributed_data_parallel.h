@@ -30,7 +30,7 @@ class GradientAveraging {
     GradientAveraging& owner_;
   };
 
-  GradientAveraging(nn::Module& model, const DistributedDataParallelOptions& options);
+  GradientAveraging(const nn::Module& model, const DistributedDataParallelOptions& options);
   GradientAveraging(const GradientAveraging&) = delete;
   GradientAveraging& operator=(const GradientAveraging&) = delete;
 
@@ -41,8 +41,8 @@ class GradientAveraging {
  private:
   std::shared_ptr<dist::ProcessGroup> owned_;  ///< the launcher's
   dist::ProcessGroup* group_;
-  nn::Module& model_;
-  bool broadcast_buffers_;
+  bool broadcasts_buffers_;
+  std::vector<Tensor> buffers_;   ///< with several ranks
   std::optional<RankMean> mean_;  ///< with several ranks
   int num_no_sync_ = 0;
 };

@@ -26,10 +26,6 @@ void broadcast_model(dist::ProcessGroup& group, const nn::Module& model) {
                          "all ranks must have the same model",
                          "build the model alike everywhere");
   for (Variable parameter : model.parameters()) group.broadcast(parameter.mutable_value());
-  broadcast_buffers(group, model);
-}
-
-void broadcast_buffers(dist::ProcessGroup& group, const nn::Module& model) {
   for (auto& [name, buffer] : model.named_buffers()) group.broadcast(buffer);
 }
 

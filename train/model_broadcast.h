@@ -12,7 +12,4 @@ namespace accrue::train {
 ///         parameter or buffer in which a rank differs from rank 0.
 void broadcast_model(dist::ProcessGroup& group, const nn::Module& model);
 
-/// Collective: copies rank 0's buffers to all ranks, whose models have the same.
-void broadcast_buffers(dist::ProcessGroup& group, const nn::Module& model);
-
 }  // namespace accrue::train

@@ -19,7 +19,8 @@ struct GradientAccumulationPlugin {
 /// Upstream's choices where they differ from ours. Default: none of them.
 struct Compat {
   /// Every loss is divided by the configured number of steps, also in a short last window, and a
-  /// counter decides when to synchronise.
+  /// counter decides when to synchronise. Several ranks get batches by dataloader_config, so that
+  /// samples may count twice, average their gradients, and step schedules once per rank.
   bool upstream_accumulation = false;
 
   /// All of Accelerate's choices. Implies AcceleratorOptions::invariant = false.

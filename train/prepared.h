@@ -39,7 +39,8 @@ class PreparedOptimizer {
   optim::Optimizer* optimizer_;
 };
 
-/// A schedule that advances once per optimizer step.
+/// A schedule that advances once per optimizer step; with Compat as upstream, once per rank unless
+/// the ranks split batches, but not beyond its end.
 class PreparedScheduler {
  public:
   PreparedScheduler(Accelerator& accelerator, optim::Schedule& scheduler)

@@ -3,6 +3,7 @@
 #include "accrue/train/accelerator.h"
 #include "accrue/train/window_reduction.h"
 
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -19,10 +20,66 @@ void Accelerator::finish_window() {
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
   } else if (std::exchange(took_loss_, false)) {
     const double weight = std::exchange(plain_weight_, {}).value();
-    record_window(std::exchange(plain_sum_, 0.0), weight, plain_dtype_);
+    const double sum = std::exchange(plain_sum_, 0.0);
+    if (averages()) return average_gradients(sum, weight);
+    record_window(sum, weight, plain_dtype_);
     if (!skipped_) divide_gradients(weight);
   }
 }
+
+// ---- plain passes of several ranks ----
+
+RankMean& Accelerator::rank_mean() {
+  if (mean_) return *mean_;
+  std::set<const Node*> missing;
+  for (const optim::Optimizer* optimizer : optimizers_) {
+    for (const auto& [name, parameter] : optimizer->parameters())
+      missing.insert(parameter.node().get());
+  }
+  for (const auto& [name, parameter] : parameters_) missing.erase(parameter.node().get());
+  ACCRUE_CHECK(missing.empty(),
+               StateError,
+               "backward",
+               "with several ranks all parameters must belong to a prepared model, got ",
+               missing.size(),
+               " of optimizers that do not; pass their models to prepare()");
+  mean_ = std::make_unique<RankMean>(process_group(), parameters_);
+  return *mean_;
+}
+
+/// As DistributedDataParallel: the mean over ranks of what they have.
+void Accelerator::average_gradients() {
+  skipped_ = true;  // where a rank fails, none steps
+  rank_mean().reduce();
+  skipped_ = false;
+  broadcast_buffers();
+}
+
+/// Divided by the weight of all ranks.
+void Accelerator::average_gradients(double sum, double weight) {
+  skipped_ = true;
+  Tensor total = Tensor::full({1}, sum);
+  std::vector<dist::NodeSum> more = {{{{0, process_index(), total.clone()}}, total}};
+  const double divisor = rank_mean().reduce(weight, more);
+  record_window(
+      divisor == 0 ? 0.0 : static_cast<double>(total.item<float>()), divisor, plain_dtype_);
+  broadcast_buffers();
+}
+
+void Accelerator::fail_average(const std::string& reason) {
+  skipped_ = window_finished_ = true;
+  took_loss_ = false;
+  plain_weight_ = {};
+  plain_sum_ = 0;
+  rank_mean().fail(reason);
+}
+
+/// All ranks get those of rank 0, between two steps.
+void Accelerator::broadcast_buffers() {
+  for (Tensor& buffer : buffers_) process_group().broadcast(buffer);
+}
+
+// ---- windows of several ranks ----
 
 WindowReduction& Accelerator::reduction() {
   if (!reduction_) {
@@ -46,6 +103,7 @@ void Accelerator::reduce_window(LoaderPass& pass) {
     throw;
   }
   record_window(totals.loss, totals.weight, pass.loss.dtype());
+  broadcast_buffers();
 }
 
 void Accelerator::fail_window(const std::string& reason) noexcept {
@@ -120,8 +178,14 @@ bool PreparedOptimizer::step_was_skipped() const {
 }
 
 void PreparedScheduler::step() {
-  if (!accelerator_->options_.step_scheduler_with_optimizer || accelerator_->should_step()) {
-    scheduler_->step();
+  const AcceleratorOptions& options = accelerator_->options_;
+  if (!options.step_scheduler_with_optimizer) return scheduler_->step();
+  if (!accelerator_->should_step()) return;
+  const bool splits = options.dataloader_config && options.dataloader_config->split_batches;
+  const bool per_rank = accelerator_->is_compat() && !splits;
+  if (!per_rank) return scheduler_->step();
+  for (int rank = 0; rank < accelerator_->num_processes(); ++rank) {
+    if (!scheduler_->has_ended()) scheduler_->step();
   }
 }
 

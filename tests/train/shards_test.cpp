@@ -47,10 +47,13 @@ const char* reason_to_leave_out(const json& entry) {
 
 /// One epoch of one rank. What ranks gather holds every sample once.
 void check_rank(const json& entry, dist::ProcessGroup& group, bool gathers) {
-  train::Accelerator accelerator({.process_group = &group});
+  train::Accelerator accelerator(
+      {.compat = train::Compat::accelerate(),
+       .dataloader_config = train::DataLoaderConfiguration{.split_batches = entry["split_batches"],
+                                                           .even_batches = entry["even_batches"]},
+       .process_group = &group});
   data::DataLoader batches = loader_of(entry);
-  auto loader = accelerator.prepare_data_loader(
-      batches, {.split_batches = entry["split_batches"], .even_batches = entry["even_batches"]});
+  auto loader = accelerator.prepare(batches);
   std::vector<IndexBatch> mine;
   IndexBatch all;
   for (const auto& batch : loader) {
