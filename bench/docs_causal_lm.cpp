@@ -52,14 +52,15 @@ data::DataLoader batches_of(const Settings& settings, std::int64_t batch_size) {
 
 std::string weight_of(const nn::Linear& model) { return model.weight().value().view({2}).str(); }
 
-/// Each rank prints its own line, the main process the sum.
-void print_items(const train::ProcessState& ranks, std::int64_t step, double items) {
+/// Each rank prints its own line, the main process the sum. Returns the sum.
+double print_items(const train::ProcessState& ranks, std::int64_t step, double items) {
   fmt::print("Step {} - Device {} - num items in the local batch {}\n",
              step,
              ranks.process_index(),
              items);
   const double total = ranks.reduce(Tensor::full({1}, items, DType::float64)).item<double>();
   if (ranks.is_main_process()) fmt::print("Total num items {}\n", total);
+  return total;
 }
 
 /// Tokens are counted on the way: the window is divided once, at its end. On all ranks, or on those
@@ -105,12 +106,18 @@ void train_as_upstream(nn::Linear& net, const Settings& settings) {
     if (++loaded % steps != 0 && loaded != loader.size()) continue;
     double items = 0;
     for (const auto& member : group) items += cross_entropy_weight(member.labels, {}).value();
-    print_items(accelerator, step++, items);
-    for (const auto& member : group) {
+    const double total = print_items(accelerator, step++, items);
+    const auto pass = [&](const data::Batch& member) {
       const Variable logits = reshape(model(member.inputs.unsqueeze(-1)), {-1, 2});
       const Variable loss = cross_entropy(logits, member.labels.flatten(), {}, Reduction::sum);
-      accelerator.backward(loss * static_cast<double>(steps) / items);
+      // backward() divides by the steps, and the mean over ranks by their number.
+      accelerator.backward(loss * static_cast<double>(steps * accelerator.num_processes()) / total);
+    };
+    for (std::size_t i = 0; i + 1 < group.size(); ++i) {
+      const auto local = accelerator.no_sync(model);
+      pass(group[i]);
     }
+    pass(group.back());
     optimizer.step();
     optimizer.zero_grad();
     group.clear();

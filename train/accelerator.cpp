@@ -220,6 +220,12 @@ void Accelerator::exit() noexcept {
 
 AccumulateScope::~AccumulateScope() { accelerator_->exit(); }
 
+NoSyncScope::NoSyncScope(Accelerator& accelerator) : accelerator_(&accelerator) {
+  ++accelerator_->num_no_sync_;
+}
+
+NoSyncScope::~NoSyncScope() { --accelerator_->num_no_sync_; }
+
 // ---- backward ----
 
 void Accelerator::backward(const Loss& loss) {
@@ -244,7 +250,7 @@ void Accelerator::backward(const Loss& loss) {
   }
   const double weight = loss.weight().value();
   if (is_compat()) return backward(loss.sum() / weight);
-  plain_backward(loss.sum());
+  plain_backward(loss.sum(), averages());
   took_loss_ = true;
   plain_weight_.add(loss.weight());
   if (weight > 0) plain_sum_ += loss.mean() * weight;
@@ -258,15 +264,17 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
-  plain_backward(loss / static_cast<double>(steps_));
-  if (averages()) average_gradients();
+  const bool averages_now = averages() && num_no_sync_ == 0;
+  plain_backward(loss / static_cast<double>(steps_), averages_now);
+  if (averages_now) average_gradients();
 }
 
-void Accelerator::plain_backward(const Variable& loss) {
+/// Where all ranks average afterwards, they must learn that this one cannot.
+void Accelerator::plain_backward(const Variable& loss, bool averages) {
   try {
     loss.backward();
   } catch (const std::exception& error) {
-    if (averages()) fail_average(error.what());
+    if (averages) fail_average(error.what());
     throw;
   }
   partial_ = !sync_gradients_;

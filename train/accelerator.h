@@ -84,6 +84,13 @@ class Accelerator : public ProcessState {
     return enter();
   }
 
+  /// With invariant = false: backward(Variable) does not average over ranks until the scope ends; a
+  /// later one does, of all that has added up. Windows decide for themselves.
+  template <class... Models>
+  [[nodiscard]] NoSyncScope no_sync(const Models&...) {
+    return NoSyncScope(*this);
+  }
+
   /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards;
   /// several ranks sum them meanwhile.
   /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped); an
@@ -119,6 +126,7 @@ class Accelerator : public ProcessState {
   friend class Evaluation;
   friend class Loader;
   friend class Loader::Iterator;
+  friend class NoSyncScope;
   friend class PreparedOptimizer;
   friend class PreparedScheduler;
 
@@ -167,7 +175,7 @@ class Accelerator : public ProcessState {
   void reduce_window(LoaderPass& pass);
   /// Tells the other ranks, where they wait for gradients, that this one has none.
   void fail_window(const std::string& reason) noexcept;
-  void plain_backward(const Variable& loss);
+  void plain_backward(const Variable& loss, bool averages);
   bool averages() const { return !options_.invariant && sync_gradients_ && num_processes() > 1; }
   RankMean& rank_mean();
   void average_gradients();
@@ -190,6 +198,7 @@ class Accelerator : public ProcessState {
   Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated
   std::int64_t counter_ = 0;    ///< upstream's step counter
+  int num_no_sync_ = 0;
   bool in_scope_ = false;
   bool sync_gradients_ = true;
   bool partial_ = false;  ///< the last backward pass did not end its window

@@ -20,6 +20,18 @@ class AccumulateScope {
   Accelerator* accelerator_;
 };
 
+/// Keeps the gradients of plain passes local until the C++ scope ends.
+class NoSyncScope {
+ public:
+  explicit NoSyncScope(Accelerator& accelerator);
+  NoSyncScope(const NoSyncScope&) = delete;
+  NoSyncScope& operator=(const NoSyncScope&) = delete;
+  ~NoSyncScope();
+
+ private:
+  Accelerator* accelerator_;
+};
+
 /// An optimizer whose step() acts at window ends only and whose zero_grad() never drops a part of a
 /// window, so it may stand before backward() or after step().
 class PreparedOptimizer {

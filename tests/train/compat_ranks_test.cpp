@@ -172,6 +172,24 @@ TEST_CASE(
   CHECK(count == 15);
 }
 
+TEST_CASE("train.compat_ranks: passes under no_sync add up until one that averages") {
+  dist::run_ranks(2, [](dist::ProcessGroup& group) {
+    tests::Line line;
+    Accelerator accelerator({.compat = Compat::accelerate(), .process_group = &group});
+    auto model = std::ref(accelerator.prepare(line.model));
+    const auto pass = [&] {
+      accelerator.backward(sum(model(Variable(Tensor::full({1, 1}, group.rank() + 1)))));
+      return line.model.weight().grad().item<float>();
+    };
+    {
+      const auto local = accelerator.no_sync(line.model);
+      CHECK(pass() == static_cast<float>(group.rank() + 1));
+      CHECK(pass() == static_cast<float>(2 * group.rank() + 2));
+    }
+    CHECK(pass() == 4.5F);
+  });
+}
+
 TEST_CASE("train.compat_ranks: a rank that cannot go backward is named, and nobody steps") {
   std::mutex mutex;
   std::set<std::string> errors;
