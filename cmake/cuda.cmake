@@ -1,4 +1,19 @@
 # The CUDA kernels and what compiles them: nvcc (ACCRUE_CUDA=on) or g++ (simulated).
-if(ACCRUE_CUDA STREQUAL "simulated")
+if(ACCRUE_CUDA STREQUAL "on")
+  # Code for A100, H100 / H200 and B200, and PTX for later chips.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual)
+  enable_language(CUDA)
+  # CMake 3.25 does not know that nvcc 13 speaks C++20.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  # No contraction, also on the host. 554: a conversion of const views that is never called.
+  set(ACCRUE_NVCC_OPTIONS --fmad=false --expt-relaxed-constexpr -diag-suppress=554
+                          -Xcompiler=-ffp-contract=off)
+elseif(ACCRUE_CUDA STREQUAL "simulated")
   add_subdirectory(kernels/simt)
+else()
+  message(FATAL_ERROR "ACCRUE_CUDA must be off, on or simulated, got ${ACCRUE_CUDA}")
 endif()
+add_subdirectory(kernels/cuda)

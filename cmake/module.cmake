@@ -11,7 +11,7 @@ function(accrue_usage target scope)
     ${target} ${scope} $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} ${scope} cxx_std_20)
-  target_compile_options(${target} ${scope} -ffp-contract=off)
+  target_compile_options(${target} ${scope} $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 
 # Compiles `sources` for one instruction set. They put their code into namespace ACCRUE_ISA and keep

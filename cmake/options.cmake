@@ -14,8 +14,12 @@ if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER) # relative paths: clones s
 endif()
 
 # GCC 12 sees overlapping copies inside "text" + std::string where there are none (its bug 105651).
-add_compile_options(-ffp-contract=off -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror
-                    -Wno-sign-conversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+set(warnings -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Werror -Wno-sign-conversion
+             $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+foreach(warning IN LISTS warnings) # nvcc reads neither
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${warning}>)
+endforeach()
 if(ACCRUE_SANITIZE)
   list(JOIN ACCRUE_SANITIZE "," sanitizers)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)

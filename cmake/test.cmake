@@ -1,4 +1,5 @@
 # accrue_test(): one test program per folder, one ctest entry per test file. accrue_check(): others.
+# accrue_device_test(): programs that run CUDA kernels.
 find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
 find_package(Eigen3 REQUIRED)
@@ -23,5 +24,25 @@ function(accrue_test folder)
   foreach(file IN LISTS ARGN)
     string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
     accrue_check(${folder}.${name} test_${folder} --source-file=*/${folder}/${file})
+  endforeach()
+endfunction()
+
+# accrue_device_test(<folder> TESTS a_test.cpp ... [SOURCES b.cpp ...] LINK <target>...): tests of
+# device code. They link no more than they need, so that sanitized builds are short; the target
+# device_tests builds and the label device runs them.
+function(accrue_device_test folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;TESTS;SOURCES")
+  set(sources ${arg_TESTS} ${arg_SOURCES})
+  list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/tests/${folder}/)
+  add_executable(test_${folder} ${sources})
+  target_link_libraries(test_${folder} PRIVATE accrue_test_main ${arg_LINK})
+  if(NOT TARGET device_tests)
+    add_custom_target(device_tests)
+  endif()
+  add_dependencies(device_tests test_${folder})
+  foreach(file IN LISTS arg_TESTS)
+    string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
+    accrue_check(${folder}.${name} test_${folder} --source-file=*/${folder}/${file})
+    set_tests_properties(${folder}.${name} PROPERTIES LABELS "${folder};device")
   endforeach()
 endfunction()

@@ -1,41 +1,13 @@
 // The linear layer's kernels: each is one gemm() whose program states the order of the sum.
 #include "accrue/kernels/linear.h"
 
-#include "accrue/core/error.h"
 #include "accrue/kernels/cpu/gemm.h"
+#include "accrue/kernels/linear_checks.h"
 
 #include <vector>
 
 namespace accrue::kernels {
 namespace {
-
-template <class T>
-void check_shape(
-    const char* operation, const char* what, Matrix<T> m, std::int64_t rows, std::int64_t cols) {
-  ACCRUE_CHECK(m.rows == rows && m.cols == cols,
-               ShapeError,
-               operation,
-               what,
-               " must be [",
-               rows,
-               ", ",
-               cols,
-               "], got [",
-               m.rows,
-               ", ",
-               m.cols,
-               "]; check the views passed to the kernel");
-}
-
-template <class T>
-void check_output(const char* operation, Matrix<T> out) {
-  ACCRUE_CHECK(out.col_stride == 1 || out.cols <= 1,
-               ShapeError,
-               operation,
-               "the output must have col_stride 1, got ",
-               out.col_stride,
-               "; write to a contiguous tensor and copy");
-}
 
 /// c = a b, plus a bias per column unless it is null: one chain over k per element.
 template <class T>
@@ -75,8 +47,7 @@ const std::uint8_t* live_rows(Matrix<const T> dy) {
 /// Runs a parameter's program over the rows of dy: buffers [a.rows, b.cols], summed index n.
 template <class T, class Args>
 void accumulate(const Args& args, Matrix<const T> a, Matrix<const T> b) {
-  const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());
-  check_lane_program(args.program, Args::kName, args.dy.rows, num_buffers);
+  check_arguments(args);
   constexpr std::size_t kFew = 16;
   GemmSlot<T> few[kFew];
   std::vector<GemmSlot<T>> many(args.buffers.size() > kFew ? args.buffers.size() : 0);
@@ -89,34 +60,24 @@ void accumulate(const Args& args, Matrix<const T> a, Matrix<const T> b) {
 
 template <class T>
 void launch_cpu(const LinearForward<T>& args) {
-  const char* name = LinearForward<T>::kName;
-  check_shape(name, "w", args.w, args.w.rows, args.x.cols);
-  check_shape(name, "y", args.y, args.x.rows, args.w.rows);
-  check_output(name, args.y);
+  check_arguments(args);
   multiply(args.x, args.w.transposed(), args.bias, args.y);
 }
 
 template <class T>
 void launch_cpu(const LinearInputGrad<T>& args) {
-  const char* name = LinearInputGrad<T>::kName;
-  check_shape(name, "w", args.w, args.dy.cols, args.w.cols);
-  check_shape(name, "dx", args.dx, args.dy.rows, args.w.cols);
-  check_output(name, args.dx);
+  check_arguments(args);
   multiply<T>(args.dy, args.w, nullptr, args.dx);
 }
 
 template <class T>
 void launch_cpu(const Matmul<T>& args) {
-  const char* name = Matmul<T>::kName;
-  check_shape(name, "b", args.b, args.a.cols, args.b.cols);
-  check_shape(name, "c", args.c, args.a.rows, args.b.cols);
-  check_output(name, args.c);
+  check_arguments(args);
   multiply<T>(args.a, args.b, nullptr, args.c);
 }
 
 template <class T>
 void launch_cpu(const LinearWeightGrad<T>& args) {
-  check_shape(LinearWeightGrad<T>::kName, "x", args.x, args.dy.rows, args.x.cols);
   accumulate<T>(args, args.dy.transposed(), args.x);
 }
 

@@ -3,6 +3,7 @@
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel.h"
 #include "accrue/kernels/cpu/row_kernels.h"
+#include "accrue/kernels/row_checks.h"
 
 #include <algorithm>
 
@@ -20,49 +21,8 @@ void for_rows(const Args& args, std::int64_t num_rows, std::int64_t cols) {
   });
 }
 
-/// All matrices must be as large as the first, with rows of unit stride.
-template <class First, class... Others>
-void check_rows(const char* operation, const First& first, const Others&... others) {
-  const auto check = [&](const auto& m) {
-    ACCRUE_CHECK(m.rows == first.rows && m.cols == first.cols,
-                 ShapeError,
-                 operation,
-                 "operands must have one shape, got [",
-                 first.rows,
-                 ", ",
-                 first.cols,
-                 "] and [",
-                 m.rows,
-                 ", ",
-                 m.cols,
-                 "]; reshape or expand one");
-    ACCRUE_CHECK(m.col_stride == 1 || m.cols <= 1,
-                 ShapeError,
-                 operation,
-                 "rows must have stride 1, got ",
-                 m.col_stride,
-                 "; pass a contiguous copy");
-  };
-  check(first);
-  (check(others), ...);
-}
-
 template <class T>
-void check_inputs(const CrossEntropyInputs<T>& in) {
-  constexpr const char* kName = CrossEntropyForward<T>::kName;
-  check_rows(kName, in.logits);
-  ACCRUE_CHECK(in.logits.cols >= 1 || in.logits.rows == 0,
-               ShapeError,
-               kName,
-               "logits must have at least one class, got [",
-               in.logits.rows,
-               ", 0]; check the last layer");
-  ACCRUE_CHECK(in.label_smoothing >= 0 && in.label_smoothing <= 1,
-               ValueError,
-               kName,
-               "label_smoothing must lie in [0, 1], got ",
-               in.label_smoothing,
-               "; pass a share such as 0.1");
+void check_classes(const CrossEntropyInputs<T>& in) {
   check_targets(in.target, in.logits.rows, in.logits.cols, in.ignore_index);
 }
 
@@ -91,14 +51,15 @@ void check_targets(const std::int64_t* target,
 
 template <class T>
 void launch_cpu(const CrossEntropyForward<T>& args) {
-  check_inputs(args.in);
+  check_arguments(args);
+  check_classes(args.in);
   for_rows(args, args.in.logits.rows, args.in.logits.cols);
 }
 
 template <class T>
 void launch_cpu(const CrossEntropyBackward<T>& args) {
-  check_rows(args.kName, args.in.logits, args.dlogits);
-  check_inputs(args.in);
+  check_arguments(args);
+  check_classes(args.in);
   for_rows(args, args.in.logits.rows, args.in.logits.cols);
 }
 
@@ -118,27 +79,25 @@ void launch_cpu(const LayerNormBackward<T>& args) {
 
 template <class T>
 void launch_cpu(const MseForward<T>& args) {
-  check_rows(args.kName, args.x, args.y);
+  check_arguments(args);
   for_rows(args, args.x.rows, args.x.cols);
 }
 
 template <class T>
 void launch_cpu(const MseBackward<T>& args) {
-  check_rows(args.kName, args.x, args.y);
-  if (args.dx.data != nullptr) check_rows(args.kName, args.x, args.dx);
-  if (args.dy.data != nullptr) check_rows(args.kName, args.x, args.dy);
+  check_arguments(args);
   for_rows(args, args.x.rows, args.x.cols);
 }
 
 template <class T>
 void launch_cpu(const SoftmaxForward<T>& args) {
-  check_rows(args.kName, args.x, args.y);
+  check_arguments(args);
   for_rows(args, args.x.rows, args.x.cols);
 }
 
 template <class T>
 void launch_cpu(const SoftmaxBackward<T>& args) {
-  check_rows(args.kName, args.y, args.dy, args.dx);
+  check_arguments(args);
   for_rows(args, args.y.rows, args.y.cols);
 }
 

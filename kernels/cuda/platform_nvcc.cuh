@@ -11,6 +11,9 @@
 
 #define ACCRUE_KERNEL(threads) __global__ __launch_bounds__(threads)
 #define ACCRUE_DEVICE __device__ __forceinline__
+#define ACCRUE_PARAMETER const __grid_constant__
+#define ACCRUE_UNROLL _Pragma("unroll")
+#define ACCRUE_UNROLL_BY4 _Pragma("unroll 4")
 #define ACCRUE_SHARED(T, name, count) __shared__ __align__(16) T name[count]
 
 namespace accrue::kernels::cuda {
@@ -68,6 +71,9 @@ ACCRUE_DEVICE int warp_max(int value, unsigned lanes = kAllLanes) {
   return __reduce_max_sync(lanes, value);
 }
 
+ACCRUE_DEVICE bool is_aligned4(const float* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
+}
 ACCRUE_DEVICE Float4 load4(const float* p) {
   const float4 value = *reinterpret_cast<const float4*>(p);
   return {{value.x, value.y, value.z, value.w}};

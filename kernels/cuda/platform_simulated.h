@@ -10,6 +10,9 @@
 
 #define ACCRUE_KERNEL(threads) inline
 #define ACCRUE_DEVICE inline
+#define ACCRUE_PARAMETER const
+#define ACCRUE_UNROLL
+#define ACCRUE_UNROLL_BY4
 #define ACCRUE_SHARED(T, name, count)                           \
   static_assert(std::is_trivially_copyable_v<T>);               \
   T* const name = static_cast<T*>(::accrue::simt::shared_array( \
@@ -100,6 +103,7 @@ inline int warp_max(int value, unsigned lanes = kAllLanes, Site site = Site::cur
   return reduce_warp(WarpOp::largest, value, lanes, site);
 }
 
+inline bool is_aligned4(const float* p) { return std::bit_cast<std::uintptr_t>(p) % 16 == 0; }
 inline Float4 load4(const float* p, Site site = Site::current()) {
   simt::check_aligned(p, site);
   return {{p[0], p[1], p[2], p[3]}};

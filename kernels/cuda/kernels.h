@@ -1,0 +1,31 @@
+// The CUDA kernels: launchers with the arguments, orders and bits of their CPU twins.
+//
+// Views point to device memory; spans and programs lie on the host and may go when launch_cuda
+// returns. Errors are those of launch_cpu, and DeviceError when CUDA refuses a launch.
+#pragma once
+
+#include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/cuda/stream.h"
+#include "accrue/kernels/linear.h"
+#include "accrue/kernels/mse.h"
+#include "accrue/kernels/row_sum.h"
+#include "accrue/kernels/softmax.h"
+
+namespace accrue::kernels {
+
+void launch_cuda(const LinearForward<float>& args, cuda::Stream stream);
+void launch_cuda(const LinearInputGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const LinearWeightGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const LinearBiasGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const Matmul<float>& args, cuda::Stream stream);
+
+// The device cannot refuse a target outside [0, C): its row gets NaN as loss and gradient.
+void launch_cuda(const CrossEntropyForward<float>& args, cuda::Stream stream);
+void launch_cuda(const CrossEntropyBackward<float>& args, cuda::Stream stream);
+void launch_cuda(const MseForward<float>& args, cuda::Stream stream);
+void launch_cuda(const MseBackward<float>& args, cuda::Stream stream);
+void launch_cuda(const SoftmaxForward<float>& args, cuda::Stream stream);
+void launch_cuda(const SoftmaxBackward<float>& args, cuda::Stream stream);
+void launch_cuda(const RowSum<float>& args, cuda::Stream stream);
+
+}  // namespace accrue::kernels

@@ -1,0 +1,135 @@
+// Launchers of the linear layer's kernels: each is one product whose program states the order.
+#include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/product.cuh"
+#include "accrue/kernels/linear_checks.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace accrue::kernels {
+namespace {
+
+using namespace cuda;
+
+constexpr int kLiveThreads = 256;
+
+/// live[n] = whether row n of dy holds anything but zeros. A warp per row.
+ACCRUE_KERNEL(kLiveThreads) void find_live_rows(Matrix<const float> dy, std::uint8_t* live) {
+  const int warp = thread_index() / kWarpSize, lane = thread_index() % kWarpSize;
+  const std::int64_t n = std::int64_t{block_x()} * (kLiveThreads / kWarpSize) + warp;
+  if (n >= dy.rows) return;
+  bool is_live = false;
+  for (std::int64_t c = lane; c < dy.cols; c += kWarpSize) is_live = is_live || dy(n, c) != 0.0f;
+  is_live = any_lane(is_live);
+  if (lane == 0) live[n] = is_live;
+}
+
+template <int kTile>
+void launch_tiles(const char* name, const Product& product, Stream stream) {
+  const auto tiles = [](std::int64_t count) { return (count + kTile - 1) / kTile; };
+  launch({.name = name,
+          .grid_x = tiles(product.a.count),
+          .grid_y = tiles(product.b.count),
+          .threads = kProductThreads,
+          .stream = stream},
+         product_kernel<kTile>,
+         product);
+}
+
+/// Large tiles where there are enough of them to fill a GPU.
+void launch_product(const char* name, const Product& product, Stream stream) {
+  constexpr std::int64_t kLarge = 128, kEnough = 132;
+  if (product.a.count == 0 || product.b.count == 0) return;
+  const bool is_large = product.a.count / kLarge * (product.b.count / kLarge) >= kEnough;
+  if (is_large) return launch_tiles<128>(name, product, stream);
+  launch_tiles<64>(name, product, stream);
+}
+
+Side rows_of(Matrix<const float> m) { return {m.data, m.rows, m.row_stride, m.col_stride}; }
+
+/// c = a b, plus a bias per column unless it is null.
+void multiply(const char* name,
+              Matrix<const float> a,
+              Matrix<const float> b,
+              const float* bias,
+              Matrix<float> c,
+              Stream stream) {
+  Product product;
+  product.a = rows_of(a);
+  product.b = rows_of(b.transposed());
+  const auto add = [&](LaneInstruction it) { product.few[product.num_instructions++] = it; };
+  add(LaneInstruction::zero());
+  add(LaneInstruction::chain(0, a.cols));
+  if (bias != nullptr) add(LaneInstruction::merge(1));
+  add(LaneInstruction::store(0));
+  product.few_slots[0] = {c.data, c.row_stride};
+  product.few_slots[1] = {const_cast<float*>(bias), 0};  // the program only reads it
+  launch_product(name, product, stream);
+}
+
+/// Runs a parameter's program over the rows of dy: buffers [a.count, b.count].
+template <class Args>
+void accumulate(const Args& args, Side a, Side b, Stream stream) {
+  check_arguments(args);
+  const auto& program = args.program.instructions;
+  const std::int64_t outputs = a.count * b.count;
+  const auto num_scratch = static_cast<std::size_t>(args.program.num_scratch);
+  if (outputs == 0) return;
+  Workspace live(static_cast<std::size_t>(args.dy.rows), stream);
+  Workspace scratch(num_scratch * static_cast<std::size_t>(outputs) * sizeof(float), stream);
+  std::vector<Slot> slots;
+  for (float* const buffer : args.buffers) slots.push_back({buffer, b.count});
+  for (std::size_t i = 0; i < num_scratch; ++i) {
+    slots.push_back({scratch.as<float>() + static_cast<std::int64_t>(i) * outputs, b.count});
+  }
+  Workspace device_slots(slots.size() * sizeof(Slot), stream);
+  Workspace instructions(program.size_bytes(), stream);
+  device_slots.upload(slots.data(), slots.size() * sizeof(Slot));
+  instructions.upload(program.data(), program.size_bytes());
+  if (args.dy.rows > 0) {
+    constexpr std::int64_t kRows = kLiveThreads / kWarpSize;
+    launch({.name = "find_live_rows",
+            .grid_x = (args.dy.rows + kRows - 1) / kRows,
+            .threads = kLiveThreads,
+            .stream = stream},
+           find_live_rows,
+           args.dy,
+           live.as<std::uint8_t>());
+  }
+  Product product;
+  product.a = a;
+  product.b = b;
+  product.live = live.as<std::uint8_t>();
+  product.instructions = instructions.as<LaneInstruction>();
+  product.slots = device_slots.as<Slot>();
+  product.num_instructions = static_cast<int>(program.size());
+  launch_product(args.kName, product, stream);
+}
+
+}  // namespace
+
+void launch_cuda(const LinearForward<float>& args, Stream stream) {
+  check_arguments(args);
+  multiply(args.kName, args.x, args.w.transposed(), args.bias, args.y, stream);
+}
+
+void launch_cuda(const LinearInputGrad<float>& args, Stream stream) {
+  check_arguments(args);
+  multiply(args.kName, args.dy, args.w, nullptr, args.dx, stream);
+}
+
+void launch_cuda(const Matmul<float>& args, Stream stream) {
+  check_arguments(args);
+  multiply(args.kName, args.a, args.b, nullptr, args.c, stream);
+}
+
+void launch_cuda(const LinearWeightGrad<float>& args, Stream stream) {
+  accumulate(args, rows_of(args.dy.transposed()), rows_of(args.x.transposed()), stream);
+}
+
+void launch_cuda(const LinearBiasGrad<float>& args, Stream stream) {
+  const Side ones{nullptr, 1, 0, 0};
+  accumulate(args, ones, rows_of(args.dy.transposed()), stream);
+}
+
+}  // namespace accrue::kernels
