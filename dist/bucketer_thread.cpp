@@ -61,9 +61,9 @@ void Bucketer::run_window() noexcept {
     error_ = refusal.reason;
   } catch (const DistributedError&) {  // all ranks learn of it
     error_ = broken_ = with_place(text(" (step ", step_, ", bucket ", bucket_, ")"));
-  } catch (...) {
+  } catch (const std::exception& error) {
     error_ = broken_ = std::current_exception();
-    group_->leave("its collectives failed");
+    group_->leave(text("it threw ", error.what()));
   }
 }
 

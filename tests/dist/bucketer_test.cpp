@@ -313,6 +313,21 @@ TEST_CASE("dist.bucketer: an absent rank is named with step and bucket, within t
   }
 }
 
+TEST_CASE(
+    "dist.bucketer: what goes wrong on one communication thread alone is told to the others") {
+  std::vector<std::string> said(2);
+  run_ranks(2, [&](ProcessGroup& group) {
+    Bucketer bucketer(group, two(), &test::sum_of_weights, kTiny);
+    bucketer.begin(1, "1");
+    NodeSum more{{}, Tensor::zeros({1}, group.rank() == 1 ? DType::int32 : DType::float32)};
+    said[static_cast<std::size_t>(group.rank())] =
+        message<Error>([&] { bucketer.finish(std::span(&more, 1)); });
+    CHECK_THROWS_AS(bucketer.begin(2, "1"), Error);
+  });
+  CHECK(said[1].starts_with("[sum_nodes] sums must be float32 or float64"));
+  CHECK(said[0].find("got rank 1 gone: it threw [sum_nodes] sums must be") != std::string::npos);
+}
+
 TEST_CASE("dist.bucketer: destruction in a window is quick, and the other ranks learn of it") {
   for (const int place : {0, 1, 2}) {
     for (const bool overlap : {true, false}) {
