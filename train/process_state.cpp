@@ -13,16 +13,27 @@ namespace accrue::train {
 ProcessState::ProcessState(dist::ProcessGroup* group)
     : owned_(group ? nullptr : dist::world()), group_(group ? group : owned_.get()) {}
 
+void ProcessState::check_process(const char* operation, int index) const {
+  ACCRUE_CHECK(index >= 0 && index < num_processes(),
+               IndexError,
+               operation,
+               "the rank must lie in [0, ",
+               num_processes(),
+               "), got ",
+               index);
+}
+
 void ProcessState::wait_for_everyone() const {
   if (num_processes() > 1) group_->barrier();
 }
 
-ProcessState::Turn::Turn(const ProcessState& state) : state_(state) {
-  if (!state_.is_main_process()) state_.wait_for_everyone();
+ProcessState::Turn::Turn(const ProcessState& state, bool goes_first)
+    : state_(state), goes_first_(goes_first) {
+  if (!goes_first_) state_.wait_for_everyone();
 }
 
 ProcessState::Turn::~Turn() noexcept(false) {
-  if (!state_.is_main_process()) return;
+  if (!goes_first_) return;
   try {
     state_.wait_for_everyone();
   } catch (...) {
@@ -103,13 +114,7 @@ Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
 }
 
 std::string ProcessState::broadcast_object(std::string_view object, int from) const {
-  ACCRUE_CHECK(from >= 0 && from < num_processes(),
-               IndexError,
-               "broadcast_object",
-               "the rank must lie in [0, ",
-               num_processes(),
-               "), got ",
-               from);
+  check_process("broadcast_object", from);
   const bool mine = process_index() == from;
   return group_->all_gather_bytes(mine ? object : "")[static_cast<std::size_t>(from)];
 }

@@ -36,8 +36,34 @@ class ProcessState {
   /// Collective: `body` runs on the main process first, then on the others, also when it throws.
   template <class Body>
   void main_process_first(const Body& body) const {
-    const Turn turn(*this);
+    const Turn turn(*this, is_main_process());
     body();
+  }
+  /// Collective: the same with the main process of each host.
+  template <class Body>
+  void local_main_process_first(const Body& body) const {
+    const Turn turn(*this, is_local_main_process());
+    body();
+  }
+
+  /// `body` runs on one process, or one of each host; nobody waits.
+  template <class Body>
+  void on_main_process(const Body& body) const {
+    if (is_main_process()) body();
+  }
+  template <class Body>
+  void on_local_main_process(const Body& body) const {
+    if (is_local_main_process()) body();
+  }
+  template <class Body>
+  void on_last_process(const Body& body) const {
+    if (is_last_process()) body();
+  }
+  /// Errors: IndexError for a process outside [0, num_processes()).
+  template <class Body>
+  void on_process(int index, const Body& body) const {
+    check_process("on_process", index);
+    if (process_index() == index) body();
   }
 
   /// Collective: all ranks' tensors joined along dimension 0 in rank order; a scalar counts as one
@@ -80,16 +106,19 @@ class ProcessState {
   bool check_trigger();
 
  private:
-  /// Others wait at entry, the main process at exit.
+  void check_process(const char* operation, int index) const;
+
+  /// Those who go first wait at exit, the others at entry.
   class Turn {
    public:
-    explicit Turn(const ProcessState& state);
+    Turn(const ProcessState& state, bool goes_first);
     ~Turn() noexcept(false);
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
     const ProcessState& state_;
+    bool goes_first_;
   };
 
   std::shared_ptr<dist::ProcessGroup> owned_;  ///< the launcher's

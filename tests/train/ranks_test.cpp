@@ -4,6 +4,7 @@
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <numeric>
@@ -190,6 +191,27 @@ TEST_CASE("train.ranks: the main process goes first") {
     return place;
   });
   CHECK(order[0] == 0);
+}
+
+TEST_CASE("train.ranks: bodies for one process run there alone") {
+  std::array<std::atomic<int>, 5> seen = {-1, -1, -1, -1, -1};
+  dist::run_ranks(3, [&](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    const auto mark = [&](std::size_t place) {
+      return [&, place] { seen[place] = seen[place] == -1 ? group.rank() : 100; };
+    };
+    ranks.on_main_process(mark(0));
+    ranks.on_last_process(mark(1));
+    ranks.on_process(1, mark(2));
+    ranks.on_local_main_process(mark(3));
+    ranks.local_main_process_first([&] {
+      if (seen[4] == -1) seen[4] = group.rank();
+    });
+    CHECK_THROWS_WITH_AS(
+        ranks.on_process(3, [] {}), "[on_process] the rank must lie in [0, 3), got 3", IndexError);
+  });
+  const std::vector<int> where = {seen[0], seen[1], seen[2], seen[3], seen[4]};
+  CHECK(where == std::vector<int>{0, 2, 1, 0, 0});
 }
 
 TEST_CASE("train.ranks: a main process that throws while others are gone keeps its exception") {
