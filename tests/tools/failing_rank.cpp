@@ -82,7 +82,10 @@ class Training {
                              {.batch_size = 2});
     optim::SGD one(first_.parameters(), {.lr = 0.1, .momentum = 0.9});
     optim::SGD two(second_.parameters(), {.lr = 0.1, .momentum = 0.9});
-    train::Accelerator accelerator({.global_batch_size = 12, .process_group = &group_});
+    train::Accelerator accelerator({.global_batch_size = 12,
+                                    .process_group = &group_,
+                                    .first_bucket_bytes = 1024,
+                                    .bucket_cap_bytes = 1024});
     if (is("reordered")) accelerator.prepare(second_);
     auto [a, b, optimizer, other, loader] = accelerator.prepare(first_, second_, one, two, batches);
     print("after step");
@@ -91,8 +94,7 @@ class Training {
       auto scope = accelerator.accumulate(a, b);
       const Variable hidden = relu(a(batch.inputs));
       if (step_ == 1) pass("forward");
-      if (step_ == 1 && accelerator.sync_gradients() && fault_.is_here && fault_.point == "sum")
-        group_.arm([] { fail_here(*current); });
+      if (step_ == 1 && accelerator.sync_gradients() && fault_.is_here) arm();
       accelerator.backward(nn::mse(b(hidden), batch.labels));
       optimizer.step();
       if (step_ == 1 && accelerator.sync_gradients()) pass("step");
@@ -121,6 +123,12 @@ class Training {
 
  private:
   bool is(const char* failure) const { return fault_.is_here && fault_.failure == failure; }
+
+  /// In the collectives of the first bucket, which have one further step, or of the second.
+  void arm() {
+    const int further_steps = fault_.point == "sum" ? 0 : fault_.point == "later" ? 2 : -1;
+    group_.arm(further_steps, [] { fail_here(*current); });
+  }
 
   void pass(const char* point) {
     if (fault_.point != point) return;

@@ -43,11 +43,21 @@ const std::vector<std::string>& expected_hashes() {
   return hashes;
 }
 
-/// Whole steps that ranks have made when one fails at a point.
-int steps_before(const std::string& point) {
-  static const std::map<std::string, int> steps = {
-      {"model", 0}, {"start", 0}, {"forward", 1}, {"sum", 1}, {"step", 2}, {"end", 3}};
-  return steps.at(point);
+/// Where ranks are when one fails at a point.
+struct Place {
+  int steps = 0;            ///< whole ones that they have made
+  std::string bucket = {};  ///< whose sum fails, as errors name it
+};
+
+const Place& place_of(const std::string& point) {
+  static const std::map<std::string, Place> places = {{"model", {0}},
+                                                      {"start", {0}},
+                                                      {"forward", {1, "(step 1, bucket 0)"}},
+                                                      {"sum", {1, "(step 1, bucket 0)"}},
+                                                      {"later", {1, "(step 1, bucket 1)"}},
+                                                      {"step", {2, "(step 2, bucket 0)"}},
+                                                      {"end", {3}}};
+  return places.at(point);
 }
 
 /// A stopped rank costs the deadline; others are noticed at once, on a busy machine within a
@@ -75,7 +85,7 @@ void check_ranks(const Case& c, const std::string& output) {
     if (rank == c.rank && c.point == "model") continue;
     CHECK(hash == expected_hashes().at(static_cast<std::size_t>(step)));
     if (!is_end || rank == c.rank) continue;
-    CHECK(step == steps_before(c.point));
+    CHECK(step == place_of(c.point).steps);
     ++ends;
   }
   CHECK(ends == c.ranks - 1);
@@ -85,6 +95,7 @@ void check_ranks(const Case& c, const std::string& output) {
 struct Said {
   std::string before, after;  ///< the rank's number
   int least = 0, most = 0;    ///< lines of the failing rank
+  bool in_sum = true;         ///< lines name the bucket where there is one
 };
 
 /// Without `said`, ranks need not say anything.
@@ -106,6 +117,9 @@ void check_all(const std::string& kind,
     const int lines = count(outcomes[i].output, part) - (cases[i].ranks - 1);
     CHECK(lines >= said->least);
     CHECK(lines <= said->most);
+    const std::string& bucket = place_of(cases[i].point).bucket;
+    if (!bucket.empty() && said->in_sum)
+      CHECK(count(outcomes[i].output, bucket) >= cases[i].ranks - 1);
     check_ranks(cases[i], outcomes[i].output);
   }
   MESSAGE(cases.size() << " cases: " << kind);
@@ -120,14 +134,14 @@ std::vector<Case> each_rank() {
   return cases;
 }
 
-const std::vector<std::string> kPoints = {"start", "forward", "sum", "step", "end"};
+const std::vector<std::string> kPoints = {"start", "forward", "sum", "later", "step", "end"};
 
 /// Every rank at every point.
-std::vector<Case> everywhere(const std::string& failure) {
+std::vector<Case> everywhere(const std::string& failure, const std::vector<std::string>& points) {
   std::vector<Case> cases;
   for (Case c : each_rank()) {
     c.failure = failure;
-    for (const std::string& point : kPoints) cases.emplace_back(c).point = point;
+    for (const std::string& point : points) cases.emplace_back(c).point = point;
   }
   return cases;
 }
@@ -146,13 +160,16 @@ std::vector<Case> in_turn(const std::vector<std::string>& failures,
 }  // namespace
 
 TEST_CASE("tools.failure: survivors name a killed rank at once and the code is 75") {
-  check_all("killed", everywhere("killed"), 75, Said{"got rank ", " gone: its process died"});
+  check_all(
+      "killed", everywhere("killed", kPoints), 75, Said{"got rank ", " gone: its process died"});
 }
 
 TEST_CASE("tools.failure: survivors name a stopped rank after the deadline and the code is 75") {
   // mpirun wakes it to end it, and it may read in time that the group is broken.
-  check_all(
-      "stopped", everywhere("stopped"), 75, Said{"got nothing from rank ", " for call", 0, 1});
+  check_all("stopped",
+            everywhere("stopped", {"start", "later", "step", "end"}),
+            75,
+            Said{"got nothing from rank ", " for call", 0, 1});
 }
 
 TEST_CASE("tools.failure: survivors name a rank that ended early, and the code is its own") {
@@ -169,7 +186,7 @@ TEST_CASE("tools.failure: all ranks say that their calls differ and the code is 
       "other collectives",
       in_turn({"shape", "dtype", "operation", "root", "swapped"}, {"start", "forward", "end"}),
       76,
-      Said{"rank ", ": call ", 1, 1});
+      Said{"rank ", ": call ", 1, 1, false});
 }
 
 TEST_CASE("tools.failure: all ranks say how their models differ and the code is 76") {
@@ -180,10 +197,10 @@ TEST_CASE("tools.failure: all ranks say how their models differ and the code is 
 }
 
 TEST_CASE("tools.failure: ranks that send messages name one that died, or is absent") {
-  std::vector<Case> cases = in_turn({"killed"}, {"sum", "forward"});
+  std::vector<Case> cases = in_turn({"killed"}, {"later", "forward"});
   for (Case& c : cases) c.timeout = 60;
   check_all("killed, in messages", cases, 75, Said{"got rank ", " gone: its process died"});
-  cases = in_turn({"stopped"}, {"sum", "forward"});
+  cases = in_turn({"stopped"}, {"later", "forward"});
   for (Case& c : cases) c.timeout = 1;
   check_all("stopped, in messages", cases, 75, Said{"got nothing from rank ", " for call", 0, 1});
 }

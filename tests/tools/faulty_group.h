@@ -10,12 +10,12 @@
 namespace accrue::test {
 
 /// Passes all calls on. Between the first step of a collective and its second it runs what
-/// arm() was given, once. Duplicates share that.
+/// arm() was given, once, after it has passed on some further steps. Duplicates share that.
 class FaultyGroup final : public dist::ProcessGroup {
  public:
   using Clock = std::chrono::steady_clock;
   struct State {
-    std::atomic<bool> is_armed = false;
+    std::atomic<int> countdown = -1;  ///< further steps before the failure; negative: none
     void (*fail)() = nullptr;
     std::atomic<Clock::time_point> last_call = Clock::now();
   };
@@ -26,9 +26,9 @@ class FaultyGroup final : public dist::ProcessGroup {
         inner_(std::move(inner)),
         state_(std::move(state)) {}
 
-  void arm(void (*fail)()) {
+  void arm(int further_steps, void (*fail)()) {
     state_->fail = fail;
-    state_->is_armed = true;
+    state_->countdown = further_steps;
   }
   /// Seconds since a collective began last.
   double waited() const {
@@ -44,16 +44,19 @@ class FaultyGroup final : public dist::ProcessGroup {
   }
   void leave(const std::string& reason) noexcept override { inner_->leave(reason); }
   void move(const dist::Movement& movement) override {
-    if (state_->is_armed.exchange(false)) state_->fail();
+    pass_step();
     inner_->move(movement);
   }
   std::vector<std::span<const std::byte>> look(std::span<const std::span<const std::byte>> outgoing,
                                                std::span<const std::size_t> sizes) override {
-    if (state_->is_armed.exchange(false)) state_->fail();
+    pass_step();
     return inner_->look(outgoing, sizes);
   }
 
  private:
+  void pass_step() {
+    if (state_->countdown >= 0 && state_->countdown-- == 0) state_->fail();
+  }
   void compare_and_move(const dist::Call& call, const dist::Movement& movement) override {
     state_->last_call = Clock::now();
     inner_->begin(call, movement);
