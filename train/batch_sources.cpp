@@ -58,24 +58,40 @@ class DispatchedSource final : public data::BatchSource {
   std::optional<data::RoundReader> rounds_;  ///< on rank 0
 };
 
+/// `source` after its first batches, which are read.
+std::unique_ptr<data::BatchSource> without_first(std::unique_ptr<data::BatchSource> source,
+                                                 std::int64_t skip) {
+  while (skip-- > 0 && source->next()) continue;
+  return source;
+}
+
 }  // namespace
 
 std::unique_ptr<data::BatchSource> open_source(dist::ProcessGroup& group,
                                                data::DataLoader& loader,
-                                               const DataLoaderConfiguration& config) {
+                                               const DataLoaderConfiguration& config,
+                                               std::int64_t skip) {
   const data::ShardOptions options = shard_options(group, config);
-  if (config.dispatch_batches.value_or(false))
-    return std::make_unique<DispatchedSource<data::DataLoader>>(group, loader, options);
-  return std::make_unique<ShardedSource>(data::ShardedLoader(loader, options));
+  if (!config.dispatch_batches.value_or(false)) {
+    const data::ShardedLoader shards(loader, options);
+    return std::make_unique<ShardedSource>(skip_first_batches(shards, skip));
+  }
+  return without_first(std::make_unique<DispatchedSource<data::DataLoader>>(group, loader, options),
+                       skip);
 }
 
 std::unique_ptr<data::BatchSource> open_source(dist::ProcessGroup& group,
                                                data::StreamLoader& loader,
-                                               const DataLoaderConfiguration& config) {
+                                               const DataLoaderConfiguration& config,
+                                               std::int64_t skip) {
   const data::ShardOptions options = shard_options(group, config);
-  if (config.dispatch_batches.value_or(true))
-    return std::make_unique<DispatchedSource<data::StreamLoader>>(group, loader, options);
-  return std::make_unique<data::StreamShard>(loader, options);
+  std::unique_ptr<data::BatchSource> source;
+  if (config.dispatch_batches.value_or(true)) {
+    source = std::make_unique<DispatchedSource<data::StreamLoader>>(group, loader, options);
+  } else {
+    source = std::make_unique<data::StreamShard>(loader, options);
+  }
+  return without_first(std::move(source), skip);
 }
 
 std::int64_t num_batches(const dist::ProcessGroup& group,

@@ -2,6 +2,7 @@
 
 #include "accrue/train/accelerator.h"
 
+#include <algorithm>
 #include <span>
 
 namespace accrue::train {
@@ -57,8 +58,9 @@ data::DataLoader& Loader::loader() const {
 }
 
 std::int64_t Loader::size() const {
-  return config_ ? num_batches(accelerator_->process_group(), loader(), *config_)
-                 : plan().steps_in_epoch();
+  const std::int64_t all = config_ ? num_batches(accelerator_->process_group(), loader(), *config_)
+                                   : plan().steps_in_epoch();
+  return std::max<std::int64_t>(all - first_, 0);
 }
 
 data::WindowPlan Loader::plan() const {
@@ -72,13 +74,34 @@ data::WindowPlan Loader::plan() const {
 std::unique_ptr<LoaderPass> Loader::open() const {
   if (config_) {
     dist::ProcessGroup& group = accelerator_->process_group();
-    return std::make_unique<LoaderPass>(stream_ ? open_source(group, *stream_, *config_)
-                                                : open_source(group, *loader_, *config_));
+    return std::make_unique<LoaderPass>(stream_ ? open_source(group, *stream_, *config_, first_)
+                                                : open_source(group, *loader_, *config_, first_));
   }
   auto pass = std::make_unique<LoaderPass>(plan(), accelerator_->process_index());
   pass->loader = loader_;
   pass->order = loader_->order(loader_->epoch());
+  pass->index = std::min(first_, pass->size()) - 1;
   return pass;
+}
+
+Loader skip_first_batches(const Loader& loader, std::int64_t count) {
+  ACCRUE_CHECK(count >= 0,
+               ValueError,
+               "skip_first_batches",
+               "the number of batches must be >= 0, got ",
+               count);
+  Loader later = loader;
+  later.first_ += count;
+  if (loader.config_ || later.first_ == 0) return later;
+  const data::WindowPlan plan = loader.plan();
+  ACCRUE_CHECK(later.first_ >= plan.steps_in_epoch() || plan.step(0, later.first_ - 1).ends_window,
+               ValueError,
+               "skip_first_batches",
+               "whole windows must be left out, got ",
+               later.first_,
+               " micro-batches; use a multiple of ",
+               plan.steps_in_window(0));
+  return later;
 }
 
 Loader::Iterator Loader::begin() const { return Iterator(*accelerator_, open()); }

@@ -71,7 +71,7 @@ class Loader {
   /// Errors: ValueError of WindowPlan or of the configuration.
   Iterator begin() const;
   std::default_sentinel_t end() const { return {}; }
-  /// Micro-batches of one epoch, without a configuration the same number on all ranks.
+  /// Micro-batches of one pass, without a configuration the same number on all ranks.
   /// Errors: StateError for a stream.
   std::int64_t size() const;
   /// Errors: StateError with a configuration.
@@ -80,13 +80,22 @@ class Loader {
   data::DataLoader& loader() const;
 
  private:
+  friend Loader skip_first_batches(const Loader& loader, std::int64_t count);
+
   std::unique_ptr<LoaderPass> open() const;
 
   Accelerator* accelerator_;
   data::DataLoader* loader_ = nullptr;
   data::StreamLoader* stream_ = nullptr;
   std::optional<DataLoaderConfiguration> config_;
+  std::int64_t first_ = 0;  ///< micro-batches that passes leave out
 };
+
+/// The loader without the first `count` micro-batches of each rank: how a run resumes within an
+/// epoch. What is left out is not read, but of streams and by a rank 0 that reads for all.
+/// Errors: ValueError for count < 0 and, of a window plan, for a place within a window, whose first
+/// part would be lost.
+Loader skip_first_batches(const Loader& loader, std::int64_t count);
 
 /// The place of one pass, which it owns; for range-based loops.
 class Loader::Iterator {

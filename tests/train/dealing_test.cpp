@@ -218,6 +218,68 @@ TEST_CASE("train.dealing: a compat trainer walks streams, windows refuse what th
   });
 }
 
+TEST_CASE("train.dealing: passes start later, whoever deals, and still know what to drop") {
+  int count = 0;
+  for (const json& entry : tests::golden_cases("skip_batches")) {
+    const std::int64_t n = entry["dataset_len"], b = entry["batch_size"], skip = entry["skip"];
+    const std::int64_t size = entry["world_size"];
+    dist::run_ranks(static_cast<int>(size), [&](dist::ProcessGroup& group) {
+      data::DataLoader batches(data::TensorDataset({Tensor::arange(n)}), {.batch_size = b});
+      data::StreamLoader stream(Sequences(n), {.batch_size = b, .collate = data::PadCollate()});
+      Accelerator accelerator({.process_group = &group});
+      const auto rest = [&](const train::Loader& loader, std::vector<IndexBatch>& mine) {
+        std::int64_t kept = 0;
+        for (const auto& batch : skip_first_batches(loader, skip)) {
+          mine.push_back(batch.indices);
+          kept += accelerator.gather_for_metrics(Tensor::ones({batch.size()})).size(0);
+        }
+        CHECK(kept == n - skip * size * b);
+      };
+      std::vector<IndexBatch> sharded, dispatched, walked;
+      rest(accelerator.prepare_data_loader(batches), sharded);
+      CHECK(
+          sharded ==
+          entry["expected"][static_cast<std::size_t>(group.rank())].get<std::vector<IndexBatch>>());
+      rest(accelerator.prepare_data_loader(batches, {.dispatch_batches = true}), dispatched);
+      rest(accelerator.prepare_data_loader(stream), walked);
+      CHECK(walked == dispatched);
+      CHECK(skip_first_batches(accelerator.prepare_data_loader(batches), skip).size() ==
+            std::ssize(sharded));
+    });
+    ++count;
+  }
+  CHECK(count == 2);
+}
+
+TEST_CASE("train.dealing: a window plan starts later at any window's begin, and nowhere else") {
+  for (const int size : {1, 3}) {
+    dist::run_ranks(size, [](dist::ProcessGroup& group) {
+      data::DataLoader batches(data::TensorDataset({Tensor::arange(27)}),
+                               {.batch_size = 2, .shuffle = true, .seed = 1});
+      Accelerator accelerator({.global_batch_size = 8, .process_group = &group});
+      auto loader = accelerator.prepare(batches);
+      std::vector<IndexBatch> all;
+      for (const auto& batch : loader) all.push_back(batch.indices);
+      const std::int64_t steps = loader.plan().steps_in_window(0);
+      for (std::int64_t skip = 0; skip <= std::ssize(all) + 1; ++skip) {
+        CAPTURE(skip);
+        if (skip % steps != 0 && skip < std::ssize(all)) {
+          CHECK_THROWS_AS((void)skip_first_batches(loader, skip), ValueError);
+          continue;
+        }
+        batches.set_epoch(0);
+        const train::Loader later = skip_first_batches(loader, skip);
+        std::vector<IndexBatch> rest(all.begin(), all.begin() + std::min(skip, std::ssize(all)));
+        CHECK(later.size() == std::ssize(all) - std::ssize(rest));
+        for (const auto& batch : later) rest.push_back(batch.indices);
+        CHECK(rest == all);
+        CHECK(batches.epoch() == 1);
+      }
+      CHECK_THROWS_AS((void)skip_first_batches(loader, -1), ValueError);
+    });
+  }
+}
+
 TEST_CASE("train.dealing: rows of one sample stay together, rows of another kind are named") {
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
     data::DataLoader batches(data::TensorDataset({Tensor::arange(5)}), {.batch_size = 2});
