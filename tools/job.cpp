@@ -26,8 +26,9 @@ constexpr std::chrono::seconds kEndOfJob(3);
 /// Schedulers send the same signal to a process and to its group.
 constexpr std::chrono::seconds kSameSignal(1);
 
-/// Ranks are what mpirun starts of this very program. Each leads its process group.
-void send_to_ranks(pid_t mpirun, int signal) {
+/// Ranks are what mpirun starts of this very program. Each leads its process group. False where
+/// there is none yet.
+bool send_to_ranks(pid_t mpirun, int signal) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   bool is_sent = false;
@@ -35,7 +36,7 @@ void send_to_ranks(pid_t mpirun, int signal) {
     if (fs::read_symlink(text("/proc/", child, "/exe"), error) != self) continue;
     is_sent |= kill(getpgid(child) == child ? -child : child, signal) == 0;
   }
-  if (!is_sent) kill(mpirun, signal);  // no rank here yet, or none at all
+  return is_sent;
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command, const sigset_t& signals) {
@@ -69,7 +70,8 @@ class Job {
       is_abandoned_ = true;
     } else if ((signal == SIGINT || signal == SIGTERM) && obey_from_ == Clock::time_point::max()) {
       obey_from_ = now + kSameSignal;
-      send_to_ranks(mpirun_, signal);
+      is_too_early_ = !send_to_ranks(mpirun_, signal);
+      if (is_too_early_) kill(mpirun_, signal);
     }
     if (now > wait_until_) is_abandoned_ = true;
   }
@@ -86,7 +88,7 @@ class Job {
   /// mpirun returns 128 + n for a rank that died of signal n, and 255 when it starts none.
   int exit_code() const {
     if (failure_ != 0) return failure_;
-    if (!has_ended_ || !WIFEXITED(status_)) return bench::kRankLost;
+    if (!has_ended_ || is_too_early_ || !WIFEXITED(status_)) return bench::kRankLost;
     const int code = WEXITSTATUS(status_);
     return code > 128 && code <= 128 + SIGRTMAX ? bench::kRankLost : code;
   }
@@ -103,6 +105,7 @@ class Job {
 
   pid_t mpirun_;
   bool has_ended_ = false, is_abandoned_ = false;
+  bool is_too_early_ = false;                                ///< a signal that no rank got
   int status_ = 0;                                           ///< of mpirun, when it has ended
   int failure_ = 0;                                          ///< of the rank that failed first
   Clock::time_point wait_until_ = Clock::time_point::max();  ///< for mpirun, after a failure

@@ -193,6 +193,9 @@ TEST_CASE("tools.launch: an mpirun that fails by itself is named") {
   CHECK(result.code == 3);
   CHECK(result.output == "accrue: mpirun ended with exit code 3\n");
   CHECK(FakeMpirun("kill -9 $$").run("accrue launch true").code == 75);
+  CHECK(FakeMpirun("trap \"exit 1\" TERM; sleep 5 & wait")
+            .run("accrue launch true & sleep 0.5; kill $!; wait $!")
+            .code == 75);
   CHECK(FakeMpirun("exit 137").run("accrue launch true").code == 75);
   CHECK(FakeMpirun("exit 255").run("accrue launch true").code == 255);
 }
