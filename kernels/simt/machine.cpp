@@ -59,10 +59,12 @@ void Machine::run_fiber(void* thread) {
   Machine& machine = *self.machine;
   while (!machine.is_stopping_) {
     acquire(&machine.launch_order_);
+    acquire(&machine.stage_->turns[(machine.stage_->turn + 1) % 2]);
     try {
       machine.body_(machine.argument_);
     } catch (const Unwind&) {
     }
+    release(&machine.stage_->turns[machine.stage_->turn % 2]);
     release(&machine.finish_order_);
     self.state = Thread::State::returned;
     ++machine.num_returned_;
@@ -95,6 +97,7 @@ void Machine::prepare_threads(std::int64_t number) {
 
 void Machine::run_block(std::int64_t number, std::int64_t turn) {
   stage_ = &stages_[kThreadSanitizer ? static_cast<std::size_t>(turn % 2) : 0];
+  ++stage_->turn;
   prepare_threads(number);
   stage_->arena.start_block();
   num_ready_ = num_threads_;

@@ -45,6 +45,10 @@ struct Stage {
   std::array<char, 2> barrier_epochs{};                 ///< addresses for the race detector
   std::array<std::array<char, 2>, 1024> warp_epochs{};  ///< by first lane of the mask
   std::array<unsigned char, 1024> warp_parity{};
+  /// A block follows the one before on this stage, by two addresses in turn: with one, a thread
+  /// that starts late would seem to follow threads of its own block that have returned.
+  std::array<char, 2> turns{};
+  unsigned turn = 0;
 };
 
 /// Runs grids, one block after another.

@@ -38,21 +38,22 @@ void read_before_written(const float* x, float* y, int) {
   y[t] = tile[kThreads - 1 - t];
 }
 
+/// Ends with a read that no barrier follows: the next block on the same memory comes later.
 template <bool kBug>
 ACCRUE_KERNEL(kThreads)
 void written_before_read(const float* x, float* y, int) {
   ACCRUE_SHARED(float, tile, kThreads);
-  const int t = thread_index();
-  tile[t] = x[t];
+  const int t = thread_index(), i = block_x() * kThreads + t;
+  tile[t] = x[i];
   sync_block();
   const float mirrored = tile[kThreads - 1 - t];
   if constexpr (!kBug) sync_block();
   tile[t] = 2 * mirrored;
   sync_block();
-  y[t] = tile[t];
+  y[i] = tile[kThreads - 1 - t];
 }
 
-/// Sums of x and of x^2 through one buffer, as softmax kernels do with maximum and sum.
+/// Two values through one buffer, as softmax kernels do with maximum and sum.
 template <bool kBug>
 ACCRUE_KERNEL(kThreads)
 void buffer_used_twice(const float* x, float* y, int) {
@@ -170,7 +171,11 @@ std::vector<PlantedBug> bugs_of_order() {
   };
   return {
       {"read before written", ACCRUE_EXAMINE(read_before_written), kSchedule, kSchedule, kRace},
-      {"written before read", ACCRUE_EXAMINE(written_before_read), kSchedule, kSchedule, kRace},
+      {"written before read",
+       ACCRUE_EXAMINE(written_before_read, 5, 5 * kThreads),
+       kSchedule,
+       kSchedule,
+       kRace},
       {"buffer used twice", ACCRUE_EXAMINE(buffer_used_twice), kSchedule, kSchedule, kRace},
       {"a shuffle as barrier", ACCRUE_EXAMINE(shuffle_as_barrier), nullptr, nullptr, kRace},
       {"blocks share an element",
