@@ -1,20 +1,15 @@
 // The launcher of the SGD step: elements are independent, so threads take ranges of them.
 #include "accrue/kernels/cpu/sgd.h"
 
-#include "accrue/core/error.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel.h"
+#include "accrue/kernels/sgd_checks.h"
 
 namespace accrue::kernels {
 
 template <class T>
 void launch_cpu(const SgdStep<T>& args) {
-  ACCRUE_CHECK(args.momentum == 0 || args.buffer != nullptr || args.count == 0,
-               ValueError,
-               SgdStep<T>::kName,
-               "momentum needs a buffer, got null with momentum ",
-               args.momentum,
-               "; pass one of the parameter's size");
+  check_arguments(args);
   constexpr std::int64_t kGrain = 16384;  // elements that are worth waking a thread for
   parallel_for(args.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     ACCRUE_DISPATCH(sgd_step, args, begin, end);

@@ -9,6 +9,7 @@
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/mse.h"
 #include "accrue/kernels/row_sum.h"
+#include "accrue/kernels/sgd.h"
 #include "accrue/kernels/softmax.h"
 
 namespace accrue::kernels {
@@ -27,5 +28,7 @@ void launch_cuda(const MseBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxForward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const RowSum<float>& args, cuda::Stream stream);
+
+void launch_cuda(const SgdStep<float>& args, cuda::Stream stream);
 
 }  // namespace accrue::kernels
