@@ -1,9 +1,29 @@
-// The checks of a lane program.
+// The checks of a lane program, and where a cut may keep acc.
 #include "accrue/kernels/lane_program.h"
 
 #include "accrue/core/error.h"
 
+#include <algorithm>
+
 namespace accrue::kernels {
+namespace {
+
+bool uses_slot(LaneOp op) {
+  return op == LaneOp::load || op == LaneOp::merge || op == LaneOp::store;
+}
+
+}  // namespace
+
+std::int32_t free_buffer(const LaneProgram& program, std::size_t next) {
+  const auto rest = program.instructions.subspan(next);
+  for (std::int32_t slot = 0; slot < program.num_buffers; ++slot) {
+    const auto use = std::find_if(rest.begin(), rest.end(), [&](const LaneInstruction& it) {
+      return uses_slot(it.op) && it.slot == slot;
+    });
+    if (use != rest.end() && use->op == LaneOp::store) return slot;
+  }
+  return -1;
+}
 
 void check_lane_program(const LaneProgram& program,
                         const char* operation,
@@ -28,8 +48,7 @@ void check_lane_program(const LaneProgram& program,
   const std::int32_t num_slots = program.num_buffers + program.num_scratch;
   for (const auto& instruction : program.instructions) {
     const auto [op, slot, begin, end] = instruction;
-    const bool uses_slot = op == LaneOp::load || op == LaneOp::merge || op == LaneOp::store;
-    ACCRUE_CHECK(!uses_slot || (slot >= 0 && slot < num_slots),
+    ACCRUE_CHECK(!uses_slot(op) || (slot >= 0 && slot < num_slots),
                  IndexError,
                  operation,
                  "slots of the lane program must lie in [0, ",

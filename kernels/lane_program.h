@@ -47,6 +47,10 @@ struct LaneProgram {
   std::int32_t num_buffers = 0, num_scratch = 0;
 };
 
+/// A buffer that the instructions from `next` on overwrite before they read it, so that a cut there
+/// may keep acc in it; -1 if there is none.
+std::int32_t free_buffer(const LaneProgram& program, std::size_t next);
+
 /// Runs [it, end) on `tile`, which offers zero(), load(slot), chain(begin, end), close(),
 /// merge(slot) and store(slot): a scalar, a vector, a CUDA thread.
 template <class Tile>

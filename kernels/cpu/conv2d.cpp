@@ -6,7 +6,7 @@
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/gemm.h"
 #include "accrue/kernels/cpu/parallel.h"
-#include "accrue/kernels/cpu/program_segments.h"
+#include "accrue/kernels/program_segments.h"
 
 #include <algorithm>
 #include <vector>

@@ -112,17 +112,9 @@ void GemmProgram::enter(std::int64_t block, const LaneProgram& program, std::siz
   emit(LaneInstruction::load(slot));
 }
 
-/// A slot that may hold acc across a border: a buffer that the rest of the program overwrites
-/// before it reads it, or one more scratch slot.
+/// A slot that may hold acc across a border: a free buffer, or one more scratch slot.
 int GemmProgram::carrier(const LaneProgram& program, std::size_t next) {
-  const auto rest = program.instructions.subspan(next);
-  for (int slot = 0; slot < program.num_buffers; ++slot) {
-    const auto use = std::find_if(rest.begin(), rest.end(), [&](const LaneInstruction& it) {
-      const int phase = phase_of(it.op);
-      return it.slot == slot && it.op != LaneOp::zero && phase != 1 && phase != 2;
-    });
-    if (use != rest.end() && use->op == LaneOp::store) return slot;
-  }
+  if (const int slot = free_buffer(program, next); slot >= 0) return slot;
   num_scratch_ = program.num_scratch + 1;
   return program.num_buffers + program.num_scratch;
 }
