@@ -14,6 +14,7 @@
 #include "accrue/autograd/ops/index.h"
 #include "accrue/autograd/ops/layer_norm.h"
 #include "accrue/autograd/ops/linear.h"
+#include "accrue/autograd/ops/linear_cross_entropy.h"
 #include "accrue/autograd/ops/losses.h"
 #include "accrue/autograd/ops/matmul.h"
 #include "accrue/autograd/ops/pool2d.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "accrue/autograd/loss.h"
-#include "accrue/autograd/ops/losses.h"
+#include "accrue/autograd/ops/linear_cross_entropy.h"
 
 namespace accrue::nn {
 
@@ -15,6 +15,28 @@ namespace accrue::nn {
 Loss cross_entropy(const Variable& logits,
                    const Tensor& labels,
                    const CrossEntropyOptions& options = {});
+
+/// cross_entropy(linear(hidden, weight, bias), labels) in the same bits, without all logits in
+/// memory (autograd/ops/linear_cross_entropy.h).
+///
+/// Shapes:  hidden [..., H], weight [C, H], bias [C] or undefined, labels [...] int64.
+/// Errors:  ShapeError, and those of linear_cross_entropy_rows.
+Loss linear_cross_entropy(const Variable& hidden,
+                          const Variable& weight,
+                          const Variable& bias,
+                          const Tensor& labels,
+                          const CrossEntropyOptions& options = {});
+
+/// The loss of a causal language model: the logits hidden weight^T of position t are held against
+/// label t + 1. Labels are shifted here and nowhere else: pass the tokens themselves. The last
+/// position of a sequence has no label and counts for nothing, as ignored labels do.
+///
+/// Shapes:  hidden [N, T, H], weight [C, H], labels [N, T] int64.
+/// Errors:  ShapeError, and those of linear_cross_entropy.
+Loss causal_lm_loss(const Variable& hidden,
+                    const Variable& weight,
+                    const Tensor& labels,
+                    const CrossEntropyOptions& options = {});
 
 /// Squared error; weight: elements.
 ///

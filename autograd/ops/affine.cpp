@@ -22,6 +22,33 @@ void check_affine_dtypes(const char* operation,
                "; convert with to()");
 }
 
+void check_linear(const char* operation,
+                  const Variable& x,
+                  const Variable& w,
+                  const Variable& bias) {
+  ACCRUE_CHECK(w.rank() == 2, ShapeError, operation, "weight must be [O, I], got ", w.shape());
+  ACCRUE_CHECK(x.rank() >= 1 && x.shape().back() == w.shape()[1],
+               ShapeError,
+               operation,
+               "input must be [..., ",
+               w.shape()[1],
+               "] for weight ",
+               w.shape(),
+               ", got ",
+               x.shape(),
+               "; check in_features");
+  ACCRUE_CHECK(!bias.defined() || bias.shape() == Shape{w.shape()[0]},
+               ShapeError,
+               operation,
+               "bias must be [",
+               w.shape()[0],
+               "] for weight ",
+               w.shape(),
+               ", got ",
+               bias.shape());
+  check_affine_dtypes(operation, x, w, bias);
+}
+
 std::int64_t affine_rows(const char* operation,
                          const Variable& x,
                          int inner_dims,

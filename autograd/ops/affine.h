@@ -1,4 +1,4 @@
-// What linear and conv2d check alike: a weight and a bias that meet rows.
+// What linear layers and conv2d check alike: a weight and a bias that meet rows.
 #pragma once
 
 #include "accrue/autograd/variable.h"
@@ -12,6 +12,13 @@ void check_affine_dtypes(const char* operation,
                          const Variable& x,
                          const Variable& w,
                          const Variable& bias);
+
+/// Errors: ShapeError, DTypeError naming `operation` unless x is [..., I], w [O, I] and a bias that
+/// is defined [O], all of one dtype.
+void check_linear(const char* operation,
+                  const Variable& x,
+                  const Variable& w,
+                  const Variable& bias);
 
 /// In a window, rows per sample of x without its last `inner_dims` dimensions; 1 elsewhere, and
 /// where neither w nor bias needs a gradient.

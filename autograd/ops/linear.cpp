@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
+#include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/kernels/linear.h"
 
 namespace accrue {
@@ -12,18 +13,6 @@ using kernels::Matrix;
 /// The dimensions but the last one flattened to rows; copies layouts that two strides cannot walk.
 Tensor as_rows(const Tensor& x) {
   return x.rank() == 2 ? x : x.reshape({product(x.shape(), 0, x.rank() - 1), x.shape().back()});
-}
-
-template <class T>
-Matrix<const T> matrix(const Tensor& x) {
-  return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
-}
-
-/// A dense result as rows.
-template <class T>
-Matrix<T> output(Tensor& y) {
-  const std::int64_t rows = product(y.shape(), 0, y.rank() - 1);
-  return kernels::row_major(y.mutable_data<T>(), rows, y.shape().back());
 }
 
 struct LinearNode final : OpNode<3> {
@@ -44,7 +33,7 @@ struct LinearNode final : OpNode<3> {
   template <class T>
   void run(Backward& context) {
     const Tensor dy_rows = as_rows(context.dy());
-    const Matrix<const T> dy = matrix<T>(dy_rows);
+    const Matrix<const T> dy = matrix_of<T>(dy_rows);
     if (context.needs(2)) {
       context.give_rows(2, bias_like, dy.rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
@@ -56,7 +45,7 @@ struct LinearNode final : OpNode<3> {
       context.give_rows(1, w.get(name()), dy.rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
         kernels::launch_cpu(
-            kernels::LinearWeightGrad<T>{dy, matrix<T>(x_rows), target.program(), buffers});
+            kernels::LinearWeightGrad<T>{dy, matrix_of<T>(x_rows), target.program(), buffers});
       });
     }
     if (context.needs(0)) {
@@ -64,40 +53,17 @@ struct LinearNode final : OpNode<3> {
       Shape shape = context.dy().shape();
       shape[shape.rank() - 1] = weight.shape()[1];
       Tensor dx = Tensor::empty(shape, weight.dtype());
-      kernels::launch_cpu(kernels::LinearInputGrad<T>{dy, matrix<T>(weight), output<T>(dx)});
+      kernels::launch_cpu(
+          kernels::LinearInputGrad<T>{dy, matrix_of<T>(weight), mutable_row_matrix<T>(dx)});
       context.give(0, std::move(dx));
     }
   }
 };
 
-void check_linear(const Variable& x, const Variable& w, const Variable& bias) {
-  ACCRUE_CHECK(w.rank() == 2, ShapeError, "linear", "weight must be [O, I], got ", w.shape());
-  ACCRUE_CHECK(x.rank() >= 1 && x.shape().back() == w.shape()[1],
-               ShapeError,
-               "linear",
-               "input must be [..., ",
-               w.shape()[1],
-               "] for weight ",
-               w.shape(),
-               ", got ",
-               x.shape(),
-               "; check in_features");
-  ACCRUE_CHECK(!bias.defined() || bias.shape() == Shape{w.shape()[0]},
-               ShapeError,
-               "linear",
-               "bias must be [",
-               w.shape()[0],
-               "] for weight ",
-               w.shape(),
-               ", got ",
-               bias.shape());
-  check_affine_dtypes("linear", x, w, bias);
-}
-
 }  // namespace
 
 Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
-  check_linear(x, w, bias);
+  check_linear("linear", x, w, bias);
   const std::int64_t rows = affine_rows("linear", x, 1, w, bias);
   const Tensor x_rows = as_rows(x.value());
   Shape shape = x.shape();
@@ -105,10 +71,10 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
   Tensor y = Tensor::empty(shape, x.dtype());
   visit_floating(x.dtype(), "linear", [&]<class T>(T) {
     const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
-    kernels::launch_cpu(kernels::LinearForward<T>{matrix<T>(x_rows),
-                                                  matrix<T>(w.value()),
+    kernels::launch_cpu(kernels::LinearForward<T>{matrix_of<T>(x_rows),
+                                                  matrix_of<T>(w.value()),
                                                   b.defined() ? b.data<T>() : nullptr,
-                                                  output<T>(y)});
+                                                  mutable_row_matrix<T>(y)});
   });
   const SampleAxis axis = x.value().sample_axis();
   y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);

@@ -12,9 +12,6 @@
 namespace accrue {
 namespace {
 
-/// A gradient per row as kernels read it: a pointer and a stride, so that expanded scalars work.
-std::int64_t row_stride(const Tensor& dloss) { return dloss.numel() > 1 ? dloss.strides()[0] : 1; }
-
 // ---- cross-entropy ----
 
 template <class T>
@@ -58,9 +55,39 @@ struct CrossEntropyNode final : OpNode<1> {
   }
 };
 
-void check_cross_entropy(const Variable& logits,
-                         const Tensor& target,
-                         const CrossEntropyOptions& options) {
+}  // namespace
+
+void check_cross_entropy_options(const char* operation,
+                                 const Tensor& target,
+                                 const CrossEntropyOptions& options,
+                                 std::int64_t num_classes,
+                                 DType dtype) {
+  ACCRUE_CHECK(target.dtype() == DType::int64,
+               DTypeError,
+               operation,
+               "target must be int64 class indices, got ",
+               target.dtype(),
+               "; convert with to()");
+  const Tensor& weights = options.class_weights;
+  ACCRUE_CHECK(!weights.defined() || weights.shape() == Shape{num_classes},
+               ShapeError,
+               operation,
+               "class_weights must be [",
+               num_classes,
+               "], got ",
+               weights.shape());
+  ACCRUE_CHECK(!weights.defined() || weights.dtype() == dtype,
+               DTypeError,
+               operation,
+               "class_weights must be ",
+               dtype,
+               " like the logits, got ",
+               weights.dtype());
+}
+
+Variable cross_entropy_rows(const Variable& logits,
+                            const Tensor& target,
+                            const CrossEntropyOptions& options) {
   ACCRUE_CHECK(logits.rank() == 2 && target.rank() == 1 && logits.shape()[0] == target.shape()[0],
                ShapeError,
                "cross_entropy",
@@ -69,35 +96,7 @@ void check_cross_entropy(const Variable& logits,
                " and ",
                target.shape(),
                "; flatten tokens with reshape({-1, C}) and reshape({-1})");
-  ACCRUE_CHECK(target.dtype() == DType::int64,
-               DTypeError,
-               "cross_entropy",
-               "target must be int64 class indices, got ",
-               target.dtype(),
-               "; convert with to()");
-  const Tensor& weights = options.class_weights;
-  ACCRUE_CHECK(!weights.defined() || weights.shape() == Shape{logits.shape()[1]},
-               ShapeError,
-               "cross_entropy",
-               "class_weights must be [",
-               logits.shape()[1],
-               "], got ",
-               weights.shape());
-  ACCRUE_CHECK(!weights.defined() || weights.dtype() == logits.dtype(),
-               DTypeError,
-               "cross_entropy",
-               "class_weights must be ",
-               logits.dtype(),
-               " like the logits, got ",
-               weights.dtype());
-}
-
-}  // namespace
-
-Variable cross_entropy_rows(const Variable& logits,
-                            const Tensor& target,
-                            const CrossEntropyOptions& options) {
-  check_cross_entropy(logits, target, options);
+  check_cross_entropy_options("cross_entropy", target, options, logits.shape()[1], logits.dtype());
   const Tensor x = logits.value().contiguous();
   const Tensor t = target.contiguous();
   CrossEntropyOptions dense = options;

@@ -24,4 +24,15 @@ kernels::Matrix<T> mutable_row_matrix(Tensor& dense) {
   return kernels::row_major(dense.mutable_data<T>(), rows[0], rows[1]);
 }
 
+/// A [rows, columns] tensor with its strides.
+template <class T>
+kernels::Matrix<const T> matrix_of(const Tensor& x) {
+  return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
+}
+
+/// The distance of a row loss's gradients: 0 between those of an expanded scalar.
+inline std::int64_t row_stride(const Tensor& dloss) {
+  return dloss.numel() > 1 ? dloss.strides()[0] : 1;
+}
+
 }  // namespace accrue

@@ -139,6 +139,72 @@ TEST_CASE("nn.loss: labels outside the classes and options outside their domain 
   CHECK(std::isnan(loss(1, {.class_weights = Tensor::of<float>({0, 0, 1})}).mean()));
 }
 
+TEST_CASE("nn.loss: linear_cross_entropy is cross_entropy of linear, of any number of rows") {
+  const auto numbers = [](const Shape& shape) {
+    const std::int64_t count = product(shape, 0, shape.rank());
+    Tensor x = Tensor::arange(count, DType::float32).view(shape);
+    return Variable::leaf((Variable(x) * 0.37 - 1).value());
+  };
+  const Variable hidden = numbers({2, 3, 2}), weight = numbers({4, 2}), bias = numbers({4});
+  const Tensor labels = Tensor::of<std::int64_t>({{0, 3, 2}, {1, 1, -100}});
+  const CrossEntropyOptions options{.label_smoothing = 0.1};
+  const Loss fused = nn::linear_cross_entropy(hidden, weight, bias, labels, options);
+  const Loss apart = nn::cross_entropy(linear(hidden, weight, bias), labels, options);
+  CHECK(fused.rows().shape() == Shape{6});
+  CHECK(equal_bits(fused.rows().value(), apart.rows().value()));
+  CHECK(fused.weight() == apart.weight());
+  const std::vector<Variable> leaves = {hidden, weight, bias};
+  const std::vector<Tensor> got = grad(fused.sum(), leaves), wanted = grad(apart.sum(), leaves);
+  for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(equal_bits(got[i], wanted[i]));
+  CHECK_THROWS_WITH_AS(nn::linear_cross_entropy(hidden, weight, bias, labels.flatten()),
+                       "[linear_cross_entropy] hidden must be [..., H] and labels [...], got "
+                       "[2, 3, 2] and [6]; give each hidden row one label",
+                       ShapeError);
+}
+
+TEST_CASE("nn.loss: causal_lm_loss holds each position against the label of the next") {
+  const Variable weight = Variable::leaf(Tensor::of<float>({{1, 0}, {0, 1}, {2, -1}}));
+  const Tensor hidden = Tensor::arange(12, DType::float32).view({2, 3, 2});
+  // A B C: targets B and C. An ignored label is no target, wherever it stands.
+  const Tensor labels = Tensor::of<std::int64_t>({{0, 1, 2}, {2, -100, 0}});
+  const Tensor targets = Tensor::of<std::int64_t>({{1, 2, -100}, {-100, 0, -100}});
+  const Loss loss = nn::causal_lm_loss(Variable(hidden), weight, labels);
+  const Loss wanted = nn::linear_cross_entropy(Variable(hidden), weight, {}, targets);
+  CHECK(loss.weight().value() == 3);
+  CHECK(equal_bits(loss.rows().value(), wanted.rows().value()));
+  CHECK(loss.rows().value().to_vector<float>()[2] == 0);
+
+  const Loss class_0 = nn::causal_lm_loss(
+      Variable(hidden.narrow(0, 0, 1)), weight, labels.narrow(0, 0, 1), {.ignore_index = 0});
+  CHECK(class_0.weight().value() == 2);
+  const auto of_length = [&](std::int64_t length) {
+    return nn::causal_lm_loss(
+        Variable(hidden.narrow(1, 0, length)), weight, labels.narrow(1, 0, length));
+  };
+  CHECK(of_length(1).weight().value() == 0);
+  CHECK(of_length(1).sum().item<float>() == 0);
+  CHECK(of_length(0).rows().shape() == Shape{0});
+}
+
+TEST_CASE("nn.loss: causal_lm_loss keeps samples apart and refuses labels that do not fit") {
+  const Variable weight = Variable::leaf(Tensor::ones({3, 2}));
+  const auto loss = [&](const Shape& hidden, const Tensor& labels) {
+    return nn::causal_lm_loss(
+        Variable(Tensor::ones(hidden).with_sample_axis({.dim = 0})), weight, labels);
+  };
+  const Tensor labels = Tensor::zeros({4, 5}, DType::int64);
+  CHECK(loss({4, 5, 2}, labels).rows().value().sample_axis() == SampleAxis{0, 5});
+  CHECK_THROWS_WITH_AS(loss({4, 5, 2}, Tensor::zeros({4, 4}, DType::int64)),
+                       "[causal_lm_loss] hidden must be [N, T, H] and labels [N, T], got [4, 5, 2] "
+                       "and [4, 4]; pass a label for each position, not shifted",
+                       ShapeError);
+  CHECK_THROWS_AS(loss({20, 2}, labels.flatten()), ShapeError);
+  CHECK_THROWS_AS(loss({4, 5, 2}, Tensor::zeros({4, 5, 2}, DType::int64)), ShapeError);
+  CHECK_THROWS_AS(loss({4, 5, 2}, Tensor::zeros({4, 5}, DType::int32)), DTypeError);
+  CHECK_THROWS_AS(loss({4, 5, 3}, labels), ShapeError);
+  CHECK_THROWS_AS(loss({4, 5, 2}, Tensor::full({4, 5}, 3, DType::int64)), IndexError);
+}
+
 TEST_CASE("nn.loss: mse weighs elements and does not broadcast") {
   const Loss loss = MSELoss()(Variable(Tensor::of<float>({{1, 2}, {3, 4}})),
                               Variable(Tensor::of<float>({{1, 1}, {1, 1}})));

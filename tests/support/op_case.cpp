@@ -71,6 +71,7 @@ std::vector<OpCase> op_cases() {
                             extremum_cases,
                             index_cases,
                             linear_cases,
+                            linear_cross_entropy_cases,
                             dropout_cases,
                             embedding_cases,
                             layer_norm_cases,

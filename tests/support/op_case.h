@@ -72,6 +72,7 @@ std::vector<OpCase> conv2d_cases();
 std::vector<OpCase> extremum_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> linear_cross_entropy_cases();
 std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> layer_norm_cases();

@@ -32,7 +32,8 @@ struct Problem {
 
 // ---- drawing ----
 
-/// In one of five entries the gradient is zero and the inputs are not finite, like padding.
+/// In one of five entries the gradient is zero and the inputs are not finite, like padding, where a
+/// label is ignored.
 void draw_padding(Problem& problem, std::mt19937_64& random) {
   const std::int64_t count = problem.span.size * problem.rows;
   const std::int64_t ratio = problem.dy.size(0) / count;
@@ -41,6 +42,7 @@ void draw_padding(Problem& problem, std::mt19937_64& random) {
     problem.dy.narrow(0, i * ratio, ratio).fill(random() % 2 == 0 ? 0.0 : -0.0);
     for (std::size_t k = 0; k < problem.inputs.size(); ++k) {
       Tensor& x = problem.inputs[k];
+      if (problem.op.inputs[k].domain == Domain::classes_or_ignored) x.select(0, i).fill(-100);
       if (!problem.is_batch(k) || !is_floating(x.dtype())) continue;
       x.select(0, i).fill(random() % 2 == 0 ? NAN : HUGE_VAL);
     }
