@@ -116,7 +116,7 @@ void train(Gpt& net, const Corpus& corpus, const Settings& settings) {
   while (step < settings.steps) {
     for (const auto& batch : loader) {
       auto scope = accelerator.accumulate(model);
-      accelerator.backward(nn::cross_entropy(model(batch.inputs), batch.labels));
+      accelerator.backward(model.loss(batch.inputs, batch.labels));
       accelerator.clip_grad_norm(model.parameters(), 1.0);
       optimizer.step();
       schedule.step();

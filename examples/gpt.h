@@ -42,16 +42,23 @@ class Gpt final : public nn::Layer {
     for (Tensor& table : tables) nn::init::normal(table, 0, 0.02, generator);
   }
 
-  Variable forward(const Variable& tokens) override {
+  Variable forward(const Variable& tokens) override { return head_(hidden(tokens)); }
+  /// The loss against `labels` [B, T], the tokens that follow; many logits never exist at once.
+  Loss loss(const Variable& tokens, const Tensor& labels) {
+    return nn::linear_cross_entropy(hidden(tokens), head_.weight(), {}, labels);
+  }
+
+ private:
+  /// What the head reads, [B, T, embed_dim].
+  Variable hidden(const Variable& tokens) {
     // Position t of every sample: the sample axis is the tokens' own.
     const Tensor positions = Tensor::arange(tokens.shape()[1])
                                  .expand(tokens.shape())
                                  .with_sample_axis(tokens.value().sample_axis());
     const Variable x = dropout_(token_(tokens) + position_(positions));
-    return head_(norm_(blocks_(x)));
+    return norm_(blocks_(x));
   }
 
- private:
   nn::Embedding token_, position_;
   nn::Dropout dropout_;
   nn::Sequential blocks_;
