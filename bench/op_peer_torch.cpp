@@ -99,6 +99,8 @@ const std::map<std::string, Call> kOps = {
     {"softmax dim 1", [](auto& v) { return v[0].softmax(1); }},
     {"log_softmax", [](auto& v) { return v[0].log_softmax(1); }},
     {"cross_entropy", [](auto& v) { return torch::cross_entropy_loss(v[0], v[1]); }},
+    {"linear_cross_entropy",
+     [](auto& v) { return torch::cross_entropy_loss(torch::linear(v[0], v[1]), v[2]); }},
     {"mse", [](auto& v) { return torch::mse_loss(v[0], v[1]); }},
     {"cat dim 0",
      [](auto& v) {
