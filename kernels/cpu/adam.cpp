@@ -38,6 +38,7 @@ void launch_cpu(const AdamStep<T>& args) {
                "step must be >= 1, got ",
                args.step,
                "; count from 1");
+  const DefaultFloats floats;
   const AdamScalars<T> scalars = scalars_of(args);
   constexpr std::int64_t kGrain = 8192;  // elements that are worth waking a thread for
   parallel_for(args.count, kGrain, [&](std::int64_t begin, std::int64_t end) {

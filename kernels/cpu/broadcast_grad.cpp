@@ -4,6 +4,7 @@
 #include "accrue/core/strided.h"
 #include "accrue/kernels/cpu/broadcast_grad.h"
 #include "accrue/kernels/cpu/dispatch.h"
+#include "accrue/kernels/cpu/float_mode.h"
 
 #include <algorithm>
 
@@ -171,6 +172,7 @@ void check_shapes(const BroadcastGrad<T>& args) {
 
 template <class T>
 void launch_cpu(const BroadcastGrad<T>& args) {
+  const DefaultFloats floats;
   check_dtype<T>(args.a);
   if (args.b.defined()) check_dtype<T>(args.b);
   check_shapes(args);

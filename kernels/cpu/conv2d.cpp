@@ -97,6 +97,7 @@ std::vector<T> spread(const T* bias, std::int64_t channels, std::int64_t pixels)
 
 template <class T>
 void launch_cpu(const Conv2dForward<T>& args) {
+  const DefaultFloats floats;
   const ConvShape& shape = args.shape;
   const SlidingAxis &h = shape.sliding.h, &w = shape.sliding.w;
   const std::int64_t depth = shape.depth(), outputs = shape.group_out();
@@ -125,6 +126,7 @@ void launch_cpu(const Conv2dForward<T>& args) {
 
 template <class T>
 void launch_cpu(const Conv2dInputGrad<T>& args) {
+  const DefaultFloats floats;
   const ConvShape& shape = args.shape;
   const std::int64_t depth = shape.depth(), taps = shape.sliding.taps();
   const std::int64_t pixels = shape.sliding.outputs(), inputs = shape.sliding.inputs();
@@ -235,6 +237,7 @@ struct Factors {
 
 template <class T>
 void launch_cpu(const Conv2dWeightGrad<T>& args) {
+  const DefaultFloats floats;
   constexpr std::int64_t kColumns = 8;  // threads take whole vectors of a patch
   const ConvShape& shape = args.shape;
   const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());
@@ -274,6 +277,7 @@ void launch_cpu(const Conv2dWeightGrad<T>& args) {
 
 template <class T>
 void launch_cpu(const Conv2dBiasGrad<T>& args) {
+  const DefaultFloats floats;
   static const T one = 1;
   constexpr std::int64_t kChannels = 16;  // a tile of sums
   const ConvShape& shape = args.shape;

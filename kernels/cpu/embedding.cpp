@@ -100,6 +100,7 @@ void launch_cpu(const EmbeddingForward<T>& args) {
 
 template <class T>
 void launch_cpu(const EmbeddingGrad<T>& args) {
+  const DefaultFloats floats;
   check_indices(args.indices, args.dy.rows, args.num_embeddings);
   check_matrix(args.kName, args.dy, args.dy.cols);
   const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());

@@ -86,6 +86,7 @@ void run_tiles(const Gemm<float>& gemm, double work) {
 
 template <class T>
 void gemm(const Gemm<T>& gemm) {
+  const DefaultFloats floats;
   const double m = static_cast<double>(gemm.a.rows), n = static_cast<double>(gemm.b.cols);
   const double work = m * n * static_cast<double>(gemm.a.cols);
   if constexpr (std::is_same_v<T, float>) {

@@ -138,6 +138,7 @@ void launch_cpu(const Gather& args) {
 }
 
 void launch_cpu(const ScatterAdd& args) {
+  const DefaultFloats floats;
   check_index(args.operation, args.index, args.dx, args.dim);
   check_result(args.operation, args.index, args.dy, args.dx.dtype());
   const auto [strides, along] = without_dim(args.dx, args.dim);

@@ -1,6 +1,7 @@
 // The linear layer's kernels: each is one gemm() whose program states the order of the sum.
 #include "accrue/kernels/linear.h"
 
+#include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/kernels/cpu/gemm.h"
 #include "accrue/kernels/linear_checks.h"
 
@@ -47,6 +48,7 @@ const std::uint8_t* live_rows(Matrix<const T> dy) {
 /// Runs a parameter's program over the rows of dy: buffers [a.rows, b.cols], summed index n.
 template <class T, class Args>
 void accumulate(const Args& args, Matrix<const T> a, Matrix<const T> b) {
+  const DefaultFloats floats;
   check_arguments(args);
   constexpr std::size_t kFew = 16;
   GemmSlot<T> few[kFew];

@@ -13,6 +13,7 @@
 namespace accrue::kernels {
 
 double launch_cpu(const SquareSum& args) {
+  const DefaultFloats floats;
   return visit_floating(args.x.dtype(), SquareSum::kName, [&]<class T>(T) {
     const Tensor dense = args.x.contiguous();
     const T* const x = dense.data<T>();
@@ -33,6 +34,7 @@ double launch_cpu(const SquareSum& args) {
 }
 
 double launch_cpu(const MaxAbs& args) {
+  const DefaultFloats floats;
   return visit_floating(args.x.dtype(), MaxAbs::kName, [&]<class T>(T) {
     const Tensor dense = args.x.contiguous();
     if (dense.numel() == 0) return 0.0;

@@ -1,4 +1,5 @@
 // Every operation against plain loops: equal bits forward and backward, in every layout.
+#include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/tests/support/cpu_paths.h"
 #include "accrue/tests/support/op_case.h"
 
@@ -67,7 +68,53 @@ void sweep_layouts(const OpCase& op,
   }
 }
 
+/// The result and the gradients of one pass in a thread's mode.
+std::vector<Tensor> results_in_mode(const OpCase& op,
+                                    const std::vector<Tensor>& inputs,
+                                    const Tensor& dy,
+                                    unsigned mode) {
+  const unsigned before = kernels::float_mode();
+  const std::vector<Variable> x = variables_of(op, inputs);
+  kernels::set_float_mode(mode);
+  const Variable y = op.function(x);
+  y.backward(dy);
+  kernels::set_float_mode(before);
+  std::vector<Tensor> results = {y.value()};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (is_floating(inputs[i].dtype())) results.push_back(x[i].grad());
+  }
+  return results;
+}
+
+/// A gradient whose products are subnormal.
+Tensor tiny_gradient(const Shape& shape, std::mt19937_64& random) {
+  Tensor dy = draw_gradient(shape, DType::float32, random);
+  float* const data = dy.mutable_data<float>();
+  for (std::int64_t i = 0; i < dy.numel(); ++i) data[i] *= 0x1p-130F;
+  return dy;
+}
+
 }  // namespace
+
+TEST_CASE("sweeps.reference: a thread that flushes subnormals or rounds upwards changes no bits") {
+  std::mt19937_64 random(2);
+  constexpr unsigned kFlushUpwards = kernels::kDefaultFloatMode | 0x8040 | 0x4000;
+  int results = 0;
+  for (const OpCase& op : op_cases()) {
+    CAPTURE(op.name);
+    for (const std::vector<Shape>& shapes : op.shapes) {
+      const std::vector<Tensor> inputs = draw_all(op, shapes, DType::float32, random, true);
+      const Tensor dy = tiny_gradient(op.forward(arrays_of(inputs)).shape, random);
+      const auto wanted = results_in_mode(op, inputs, dy, kernels::kDefaultFloatMode);
+      const auto got = results_in_mode(op, inputs, dy, kFlushUpwards);
+      for (std::size_t i = 0; i < wanted.size(); ++i, ++results) {
+        CAPTURE(i);
+        CHECK(same_bits(got[i], array_of(wanted[i])));
+      }
+    }
+  }
+  MESSAGE("equal in another mode: " << results << " tensors");
+}
 
 TEST_CASE("sweeps.reference: every operation has the bits of plain loops, forward and backward") {
   std::mt19937_64 random(1);
