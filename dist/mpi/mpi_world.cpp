@@ -25,10 +25,11 @@ class HostGroup final : public SharedGroup, public mpi::World {
       : SharedGroup(rank, size, options.timeout, std::move(region)),
         comm_(comm),
         processes_(std::move(processes)) {}
-  ~HostGroup() override {
-    if (!mpi::is_over()) leave("it dropped its handle of the group");
-  }
+  ~HostGroup() override { leave("it dropped its handle of the group"); }
   const char* backend() const override { return "mpi"; }
+  void leave(const std::string& reason) noexcept override {
+    if (!mpi::is_over()) SharedGroup::leave(reason);
+  }
 
   std::shared_ptr<ProcessGroup> duplicate() override {
     begin_empty(CallKind::duplicate);

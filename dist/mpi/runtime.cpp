@@ -1,16 +1,20 @@
 #include "accrue/dist/mpi/runtime.h"
 
+#include <unistd.h>
+
 #include <atomic>
 
 namespace accrue::dist::mpi {
 namespace {
 
 std::atomic<bool> is_group_broken = false, is_ended = false;
+std::atomic<pid_t> process = 0;  ///< that MPI runs in, not a child that it forked
 
 /// MPI from the first use until static objects are destroyed.
 class Runtime {
  public:
   Runtime() {
+    process = getpid();
     int is_running = 0, provided = MPI_THREAD_SINGLE;
     call("MPI_Initialized", [&] { return MPI_Initialized(&is_running); });
     if (is_running) {
@@ -28,8 +32,8 @@ class Runtime {
                  "; start it by MPI_Init_thread, or leave its start to this library");
   }
   ~Runtime() {
-    int is_over = 0;
-    if (MPI_Finalized(&is_over) != MPI_SUCCESS || is_over) return;
+    int is_finalized = 0;
+    if (is_over() || MPI_Finalized(&is_finalized) != MPI_SUCCESS || is_finalized) return;
     const bool all_end = !world_ || world_->end(is_group_broken ? 1 : seconds_);
     is_ended = true;
     if (is_ours_ && all_end) MPI_Finalize();
@@ -79,7 +83,7 @@ void end_with(std::shared_ptr<World> world, double seconds) {
 
 void note_breakage() noexcept { is_group_broken = true; }
 
-bool is_over() noexcept { return is_ended; }
+bool is_over() noexcept { return is_ended || process != getpid(); }
 
 std::string message_of(int code) {
   char message[MPI_MAX_ERROR_STRING] = {};

@@ -38,7 +38,7 @@ class World {
 /// `seconds` is how long to wait, unless a group is broken: then it is one second.
 void end_with(std::shared_ptr<World> world, double seconds);
 void note_breakage() noexcept;
-/// Whether what MPI owned is gone.
+/// Whether what MPI owned is gone, or belongs to the process that forked this one.
 bool is_over() noexcept;
 
 /// The text of an MPI error code.

@@ -9,6 +9,7 @@
 #include "accrue/tests/tools/faulty_group.h"
 #include "accrue/tests/tools/processes.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -44,6 +45,13 @@ void print_listeners() {
   }
 }
 
+/// A child ends as a process does that knows nothing of MPI.
+void fork_and_exit() {
+  const pid_t child = fork();
+  if (child == 0) std::exit(bench::kDone);
+  waitpid(child, nullptr, 0);
+}
+
 void fail_here(const Fault& fault) {
   if (fault.failure == "killed") std::raise(SIGKILL);
   if (fault.failure == "stopped") std::raise(SIGSTOP);
@@ -51,6 +59,7 @@ void fail_here(const Fault& fault) {
   if (fault.failure == "unattended") kill(test::parent_of(getppid()), SIGKILL);
   if (fault.failure == "orphaned" || fault.failure == "unattended") sleep(60);
   if (fault.failure == "listens") print_listeners();
+  if (fault.failure == "forks") fork_and_exit();
   if (fault.failure == "ended") std::exit(bench::kDone);
   if (fault.failure == "exits") std::exit(3);
   if (fault.failure == "throws") throw std::runtime_error("a rank throws");

@@ -181,6 +181,19 @@ TEST_CASE("tools.failure: survivors name a rank that ended early, and the code i
   check_all("threw an exception", in_turn({"throws"}, points), 70, threw);
 }
 
+TEST_CASE("tools.failure: a child that a rank forks may exit") {
+  std::vector<std::string> commands;
+  for (const std::string point : {"start", "forward", "step", "end"}) {
+    for (const double timeout : {0, 60})
+      commands.push_back("timeout 30 " + command_of({"forks", point, 2, 1, timeout}));
+  }
+  for (const Outcome& outcome : run_jobs(commands)) {
+    CAPTURE(outcome.output);
+    CHECK(outcome.code == 0);
+    CHECK(count(outcome.output, " after step 3: " + expected_hashes().at(3) + "\n") == 2);
+  }
+}
+
 TEST_CASE("tools.failure: all ranks say that their calls differ and the code is 76") {
   check_all(
       "other collectives",
