@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -22,6 +26,27 @@ Run launch_two(const std::string& one, const std::string& others, const std::str
   return run("accrue launch --num_processes 3 " + options +
              " bash -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + one + "; else " + others +
              "; fi' 2>&1");
+}
+
+/// Two ranks run a command. When it has printed "ready" on both, the launcher gets a signal.
+Run signal_when_ready(int signal, const std::string& command) {
+  const std::string launch = "exec ./accrue launch --num_processes 2 bash -c '" + command + "'";
+  std::FILE* const pipe = popen(("cd " ACCRUE_PROGRAMS " && echo $$ && " + launch).c_str(), "r");
+  REQUIRE(pipe);
+  pid_t launcher = 0;
+  Run result;
+  for (char line[256]; std::fgets(line, sizeof line, pipe);) {
+    if (launcher == 0) {
+      launcher = std::atoi(line);
+      REQUIRE(launcher > 0);
+      continue;
+    }
+    result.output += line;
+    if (count(line, "ready") == 1 && count(result.output, "ready\n") == 2) kill(launcher, signal);
+  }
+  const int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
 }
 
 /// Whether a process runs `sleep <seconds>`. Each test sleeps for a time of its own.
@@ -103,20 +128,22 @@ TEST_CASE("tools.launch: what ranks leave running ends with them") {
 }
 
 TEST_CASE("tools.launch: SIGTERM and SIGINT reach each rank once") {
-  for (const std::string signal : {"TERM", "INT"}) {
-    const Run result = shell("timeout --preserve-status -s " + signal +
-                             " 1.5 ./accrue launch --num_processes 2 bash -c "
-                             "'trap \"echo got " +
-                             signal + "; exit 5\" " + signal + "; while :; do sleep 0.05; done'");
+  for (const auto& [signal, name] : {std::pair(SIGTERM, "TERM"), std::pair(SIGINT, "INT")}) {
+    const std::string got = std::string("got ") + name;
+    const std::string trap = "trap \"echo " + got + "; exit 5\" " + name;
+    const Run result =
+        signal_when_ready(signal, trap + "; echo ready; while :; do sleep 0.05; done");
     CHECK(result.code == 5);
-    CHECK(count(result.output, "got " + signal + "\n") == 2);
+    CHECK(count(result.output, got + "\n") == 2);
   }
-  CHECK(shell("timeout --preserve-status 1 ./accrue launch --num_processes 2 sleep 65").code == 75);
+  CHECK(signal_when_ready(SIGTERM, "echo ready; exec sleep 65").code == 75);
   CHECK(!is_sleeping("65"));
 }
 
 TEST_CASE("tools.launch: the job ends with a launcher that is killed") {
-  shell("./accrue launch --num_processes 2 sleep 66 & sleep 1; kill -9 $!; sleep 2.5");
+  CHECK(signal_when_ready(SIGKILL, "echo ready; exec sleep 66").code == -1);
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(10);
+  while (is_sleeping("66") && Clock::now() < deadline) std::this_thread::yield();
   CHECK(!is_sleeping("66"));
 }
 
@@ -193,8 +220,8 @@ TEST_CASE("tools.launch: an mpirun that fails by itself is named") {
   CHECK(result.code == 3);
   CHECK(result.output == "accrue: mpirun ended with exit code 3\n");
   CHECK(FakeMpirun("kill -9 $$").run("accrue launch true").code == 75);
-  CHECK(FakeMpirun("trap \"exit 1\" TERM; sleep 5 & wait")
-            .run("accrue launch true & sleep 0.5; kill $!; wait $!")
+  CHECK(FakeMpirun("trap \"exit 1\" TERM; kill $PPID; sleep 5 & wait")
+            .run("accrue launch true")
             .code == 75);
   CHECK(FakeMpirun("exit 137").run("accrue launch true").code == 75);
   CHECK(FakeMpirun("exit 255").run("accrue launch true").code == 255);
