@@ -21,8 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// What mpirun may take to end a job of which a rank failed: it asks, and kills after a second.
-constexpr std::chrono::seconds kEndOfJob(3);
+/// What a job may take to end after a rank failed: others may speak for a second, then mpirun asks
+/// them to end, and kills after another.
+constexpr std::chrono::seconds kEndOfJob(4);
 /// Schedulers send the same signal to a process and to its group.
 constexpr std::chrono::seconds kSameSignal(1);
 

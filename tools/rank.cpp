@@ -36,25 +36,27 @@ constexpr std::chrono::milliseconds kAfterCause(300);
   _exit(bench::kMissingInput);
 }
 
-/// Waits for `process`. Others that end meanwhile are orphans.
-int status_of(pid_t process) {
-  int status = 0;
-  for (pid_t ended = 0; ended != process;) ended = waitpid(-1, &status, 0);
-  return status;
+/// Waits until `process` has ended, which stays a zombie. Others that end meanwhile are orphans.
+siginfo_t end_of(pid_t process) {
+  siginfo_t info = {};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) != 0 || info.si_pid != process) {
+    if (info.si_pid > 0) waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+  return info;
 }
 
-int code_of(int status) {
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  const int signal = WTERMSIG(status);
-  if (signal == SIGTERM || signal == SIGINT) return bench::kRankLost;  // sent to all ranks
+/// Signals to all ranks are not a rank's own death.
+bool is_killed(const siginfo_t& end) {
+  return end.si_code != CLD_EXITED && end.si_status != SIGTERM && end.si_status != SIGINT;
+}
+
+void print_death(int signal) {
   const char* const number = std::getenv("OMPI_COMM_WORLD_RANK");
   std::fprintf(stderr,
                "accrue: rank %s was killed by signal %d (%s)\n",
                number ? number : "?",
                signal,
                strsignal(signal));
-  std::this_thread::sleep_for(kLastWords);
-  return bench::kRankLost;
 }
 
 }  // namespace
@@ -70,9 +72,23 @@ int rank(int argc, char** argv) {
     throw bench::ProgramEnd{bench::kOutOfMemory, text("cannot fork: ", std::strerror(errno))};
   }
   if (process == 0) become(argv + 2);
-  const int code = code_of(status_of(process));
-  if (code == bench::kRankLost) std::this_thread::sleep_for(kAfterCause);
-  if (code != bench::kDone && launcher > 0) report_failure(launcher, code);
+  const siginfo_t end = end_of(process);
+  const int code = end.si_code == CLD_EXITED ? end.si_status : bench::kRankLost;
+  const auto report = [&] {
+    if (code != bench::kDone && launcher > 0) report_failure(launcher, code);
+  };
+  // Others see that the process is gone when it is no zombie any more, so the cause comes first.
+  const bool is_cause = is_killed(end) || code != bench::kRankLost;
+  if (is_cause) report();
+  waitpid(process, nullptr, 0);
+  if (is_killed(end)) {
+    print_death(end.si_status);
+    std::this_thread::sleep_for(kLastWords);
+  }
+  if (!is_cause) {
+    std::this_thread::sleep_for(kAfterCause);
+    report();
+  }
   kill_children();  // mpirun waits for all that could still print
   return code;
 }

@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace accrue::dist::mpi {
 namespace {
 
 std::atomic<bool> is_group_broken = false, is_ended = false;
 std::atomic<pid_t> process = 0;  ///< that MPI runs in, not a child that it forked
+/// A rank that lost another ends after it, so that the cause is known first.
+constexpr std::chrono::milliseconds kAfterCause(300);
 
 /// MPI from the first use until static objects are destroyed.
 class Runtime {
@@ -34,9 +38,11 @@ class Runtime {
   ~Runtime() {
     int is_finalized = 0;
     if (is_over() || MPI_Finalized(&is_finalized) != MPI_SUCCESS || is_finalized) return;
-    const bool all_end = !world_ || world_->end(is_group_broken ? 1 : seconds_);
+    const bool has_lost = is_group_broken;  // before this rank ends, which breaks groups in use
+    const bool all_end = !world_ || world_->end(has_lost ? 1 : seconds_);
     is_ended = true;
     if (is_ours_ && all_end) MPI_Finalize();
+    if (has_lost) std::this_thread::sleep_for(kAfterCause);
   }
   void end_with(std::shared_ptr<World> world, double seconds) {
     world_ = std::move(world);

@@ -181,6 +181,24 @@ TEST_CASE("tools.failure: survivors name a rank that ended early, and the code i
   check_all("threw an exception", in_turn({"throws"}, points), 70, threw);
 }
 
+TEST_CASE("tools.failure: the code is that of the first rank that failed, whatever others return") {
+  std::vector<std::string> commands;
+  for (const std::string failure : {"killed", "exits"}) {
+    for (const std::string point : {"start", "forward", "step"}) {
+      for (const double timeout : {0, 60})
+        commands.push_back("ACCRUE_TEST_SURVIVORS=9 " +
+                           command_of({failure, point, 3, 1, timeout}));
+    }
+  }
+  const std::vector<Outcome> outcomes = run_jobs(commands);
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    CAPTURE(commands[i]);
+    CAPTURE(outcomes[i].output);
+    CHECK(outcomes[i].code == (i < commands.size() / 2 ? 75 : 3));
+    CHECK(count(outcomes[i].output, " waited ") == 2);
+  }
+}
+
 TEST_CASE("tools.failure: a child that a rank forks may exit") {
   std::vector<std::string> commands;
   for (const std::string point : {"start", "forward", "step", "end"}) {

@@ -114,6 +114,10 @@ TEST_CASE("tools.launch: a killed rank is named, the others may speak, and the c
   CHECK(!is_sleeping("62"));
 }
 
+TEST_CASE("tools.launch: a killed rank's code is the job's, whatever the others return at once") {
+  CHECK(launch_two("kill -9 $$", "sleep 0.3; exit 9").code == 75);
+}
+
 TEST_CASE("tools.launch: stopped ranks and ranks that ignore signals end with the job") {
   const Clock::time_point start = Clock::now();
   CHECK(launch_two("kill -STOP $$", "sleep 0.2; exit 75").code == 75);
