@@ -71,9 +71,9 @@ void Evaluation::finish_window(const LoaderPass& pass) {
   }
   dist::ProcessGroup& group = accelerator_->process_group();
   weight_.add(sum_over_ranks(group, window_weight_));
-  Tensor sum = Tensor::empty({1});
+  Tensor sum = Tensor::empty({1}, dtype_);
   dist::sum_nodes(group, pass.plan.lanes().count, rows_.close(), sum);
-  sum_ += static_cast<double>(sum.item<float>());
+  sum_ += visit_floating(dtype_, "evaluation", [&]<class T>(T) -> double { return sum.item<T>(); });
 }
 
 void Evaluation::check_complete() const {

@@ -10,7 +10,7 @@ namespace accrue::train {
 /// Sums a loss or a metric over passes of a prepared loader, each sample once:
 ///
 ///     train::Evaluation loss(accelerator);
-///     NoGradGuard no_grad;
+///     const NoGrad no_grad;
 ///     for (const auto& batch : loader)
 ///       loss.add(nn::cross_entropy(model(batch.inputs), batch.labels));
 ///     double mean = loss.mean();
@@ -25,8 +25,7 @@ class Evaluation {
   /// Adds the rows of the micro-batch that is iterated now; all ranks add every one, also empty
   /// ones. Collective where a window ends.
   /// Errors: StateError when no loader with a window plan is iterated, a micro-batch was left out
-  /// or
-  ///         comes twice, or accumulate() is open; StateError, DTypeError of the loss; of the
+  ///         or comes twice, or accumulate() is open; StateError, DTypeError of the loss; of the
   ///         group.
   void add(const Loss& loss);
 

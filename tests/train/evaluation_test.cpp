@@ -78,6 +78,26 @@ TEST_CASE("train.evaluation: means have the bits of one rank, and every sample c
   MESSAGE("evaluated to the bits of one rank: " << count << " topologies");
 }
 
+TEST_CASE("train.evaluation: a float64 loss has the same mean on any number of ranks") {
+  std::vector<double> means;
+  for (const int size : {1, 2, 3}) {
+    dist::run_ranks(size, [&](dist::ProcessGroup& group) {
+      Accelerator accelerator({.global_batch_size = 12, .process_group = &group});
+      data::DataLoader batches = points(13, 2);
+      auto loader = accelerator.prepare(batches);
+      Evaluation loss(accelerator);
+      for (const auto& batch : loader) {
+        const Tensor x = batch.inputs.to(DType::float64);
+        loss.add(nn::mse(Variable(x), Tensor::full(x.shape(), 0.1, DType::float64)));
+      }
+      if (group.rank() == 0) means.push_back(loss.mean());
+    });
+  }
+  CHECK(means[0] > 0);
+  CHECK(means[1] == means[0]);
+  CHECK(means[2] == means[0]);
+}
+
 TEST_CASE("train.evaluation: the mean over batch means is another number") {
   data::DataLoader batches = points(13, 5);
   double of_means = 0;
