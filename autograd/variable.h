@@ -43,7 +43,9 @@ class Variable {
   void set_requires_grad(bool requires_grad);
   bool is_leaf() const;
 
-  /// The gradient; undefined when there is none. For a leaf, or after retain_grad().
+  /// The gradient; undefined when there is none. For a leaf, or after retain_grad(). Where several
+  /// ranks train together it is a view of a bucket, and the next window replaces its values:
+  /// clone() keeps them.
   /// Errors: StateError while a window that uses this variable is not finished.
   Tensor grad() const;
   void set_grad(const Tensor& grad);

@@ -24,6 +24,7 @@ void Window::begin(const WindowSpan& span, std::int64_t number) {
   span_ = span;
   number_ = number;
   seed_ = default_generator().initial_seed();
+  has_draws_ = false;
   next_position_ = span.lanes.begin(span.first_lane);
   open_ = true;
 }
@@ -117,6 +118,7 @@ MicroBatch::~MicroBatch() { current_micro_batch = nullptr; }
 MicroBatch* MicroBatch::current() { return current_micro_batch; }
 
 std::uint64_t MicroBatch::next_draw(std::string_view path) {
+  window_.has_draws_ = true;
   return draws_.try_emplace(std::string(path)).first->second++;
 }
 

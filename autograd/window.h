@@ -60,6 +60,8 @@ class Window {
   std::int64_t number() const { return number_; }
   /// The seed of default_generator() when the window began.
   std::uint64_t seed() const { return seed_; }
+  /// Whether a module drew random numbers from it in this window.
+  bool has_draws() const { return has_draws_; }
 
   /// After an exception in backward the window's sums are incomplete: only drop() ends it.
   void poison() { poisoned_ = true; }
@@ -78,6 +80,7 @@ class Window {
   std::int64_t next_position_ = 0;  ///< no later micro-batch begins before it
   std::vector<Ref<Leaf>> touched_;  ///< parameters with sums in this window
   CompletionObserver* observer_ = nullptr;
+  bool has_draws_ = false;
   bool open_ = false;
   bool poisoned_ = false;
 };

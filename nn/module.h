@@ -75,7 +75,8 @@ class Module {
   /// Adds a parameter that another module may hold too: both train it.
   /// Errors also: ValueError unless `existing` is a leaf.
   Variable register_parameter(const std::string& name, const Variable& existing);
-  /// Makes `value` a buffer. Copies of the result are the same buffer.
+  /// Makes `value` a buffer. Copies of the result are the same buffer: write into one. A tensor
+  /// assigned to one is another, which neither the state nor other ranks follow.
   /// Errors: ValueError for the name as above, or an undefined tensor.
   Tensor register_buffer(const std::string& name, const Tensor& value);
   /// Errors: ValueError as above; ValueError when `child` holds this module.

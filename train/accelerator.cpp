@@ -3,6 +3,7 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/train/model_broadcast.h"
+#include "accrue/train/same_loaders.h"
 #include "accrue/train/window_reduction.h"
 
 #include <algorithm>
@@ -132,14 +133,22 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
                            .drop_last = loader.options().drop_last});
 }
 
+Loader Accelerator::prepare_windows(data::DataLoader& loader) {
+  check_same_loader(process_group(), loader, options_, steps_);
+  plan_for(loader);  // throws what a pass would throw
+  return {*this, loader};
+}
+
 Loader Accelerator::prepare_data_loader(data::DataLoader& loader,
                                         const DataLoaderConfiguration& config) {
+  check_same_loader(process_group(), loader, config);
   num_batches(process_group(), loader, config);  // throws what a pass would throw
   return {*this, loader, config};
 }
 
 Loader Accelerator::prepare_data_loader(data::StreamLoader& loader,
                                         const DataLoaderConfiguration& config) {
+  check_same_loader(process_group(), loader, config);
   return {*this, loader, config};
 }
 
@@ -157,9 +166,11 @@ Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
   const LoaderPass* pass = top();
   if (!pass) return gather(rows);
   const std::int64_t samples = pass->batch.size();
-  const bool is_cut = pass->remainder > 0 && rows.rank() > 0 && rows.size(0) % samples == 0;
+  if (pass->remainder == 0 || rows.rank() == 0) return gather_rows(rows);
+  const bool is_cut = rows.size(0) % samples == 0;
   const std::int64_t kept = is_cut ? pass->remainder * (rows.size(0) / samples) : 0;
-  const Tensor all = gather_rows(rows);
+  const Tensor all =
+      gather_alike(rows, is_cut ? text(" that keeps ", kept, " rows") : " that keeps all rows");
   return kept > 0 && kept < all.size(0) ? all.narrow(0, 0, kept) : all;
 }
 

@@ -39,8 +39,10 @@ class Accelerator : public ProcessState {
   Accelerator& operator=(const Accelerator&) = delete;
 
   /// Prepares models, optimizers, loaders and schedulers and returns them in the order given: a
-  /// model as it is, the others wrapped. One object comes back bare. Errors: ValueError of the
-  /// window plan of a loader.
+  /// model as it is, the others wrapped. One object comes back bare. A collective call with several
+  /// ranks, which must have the same models and loaders; seeds only where they shuffle.
+  /// Errors: ValueError of the window plan of a loader; MismatchError, the same on all ranks, with
+  /// the first difference.
   template <class First, class... Rest>
   decltype(auto) prepare(First& first, Rest&... rest) {
     if constexpr (sizeof...(Rest) == 0) {
@@ -62,17 +64,19 @@ class Accelerator : public ProcessState {
   }
 
   /// A loader whose batches are dealt as upstream deals them: for evaluation, or for training with
-  /// invariant = false. gather_for_metrics() drops what appears twice.
-  /// Errors: ValueError for batches that cannot be split, of a later pass for a stream.
+  /// invariant = false. gather_for_metrics() drops what appears twice. Collective, as prepare().
+  /// Errors: ValueError for batches that cannot be split, of a later pass for a stream; as
+  /// prepare().
   Loader prepare_data_loader(data::DataLoader& loader, const DataLoaderConfiguration& config = {});
   Loader prepare_data_loader(data::StreamLoader& loader,
                              const DataLoaderConfiguration& config = {});
 
   /// Collective: rows of all ranks, for metrics of the loader that is iterated now, in rank order,
   /// which is that of positions under a window plan. Ranks may have different numbers of rows, also
-  /// none. What upstream's dealing repeats in the last batches is dropped, where each sample has a
-  /// row. One rank, or no loader: gather(). Errors also: ShapeError for a scalar, MismatchError for
-  /// rows of another shape or dtype.
+  /// none. What upstream's dealing repeats in the last batches is dropped, where each sample has
+  /// the same number of rows; there rows can be filtered only afterwards. One rank, or no loader:
+  /// gather(). Errors also: ShapeError for a scalar; MismatchError, the same on all ranks, for rows
+  /// of another shape or dtype, or of which ranks would drop different numbers.
   Tensor gather_for_metrics(const Tensor& rows) const;
   using ProcessState::gather_for_metrics;
 
@@ -143,14 +147,14 @@ class Accelerator : public ProcessState {
     if (is_compat())
       return prepare_data_loader(loader,
                                  options_.dataloader_config.value_or(DataLoaderConfiguration()));
-    plan_for(loader);
-    return Loader(*this, loader);
+    return prepare_windows(loader);
   }
   Loader prepare_one(data::StreamLoader& loader);
   PreparedScheduler prepare_one(optim::Schedule& scheduler) {
     return PreparedScheduler(*this, scheduler);
   }
 
+  Loader prepare_windows(data::DataLoader& loader);
   void add_model(const nn::Module& model);
   void check_can_rebuild() const;
   data::WindowPlan plan_for(const data::DataLoader& loader) const;

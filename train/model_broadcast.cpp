@@ -11,7 +11,12 @@ namespace {
 std::string layout_of(const nn::Module& model) {
   std::string layout;
   for (const auto& [name, parameter] : model.named_parameters())
-    layout += text(name, ' ', parameter.shape(), ' ', parameter.dtype(), '\n');
+    layout += text(name,
+                   ' ',
+                   parameter.shape(),
+                   ' ',
+                   parameter.dtype(),
+                   parameter.requires_grad() ? "\n" : " frozen\n");
   for (const auto& [name, buffer] : model.named_buffers())
     layout += text("buffer ", name, ' ', buffer.shape(), ' ', buffer.dtype(), '\n');
   return layout;

@@ -49,7 +49,9 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   return group_->all_gather(rows).reshape(shape);
 }
 
-Tensor ProcessState::gather_rows(const Tensor& tensor) const {
+Tensor ProcessState::gather_rows(const Tensor& tensor) const { return gather_alike(tensor, {}); }
+
+Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note) const {
   ACCRUE_CHECK(tensor.rank() > 0,
                ShapeError,
                "gather_rows",
@@ -58,7 +60,7 @@ Tensor ProcessState::gather_rows(const Tensor& tensor) const {
   if (num_processes() == 1) return tensor;
   Shape row = tensor.shape();
   row[0] = 1;
-  const std::string kind = text(row, ' ', tensor.dtype());
+  const std::string kind = text(row, ' ', tensor.dtype(), note);
   const std::string count = std::to_string(tensor.size(0));
   std::vector<std::int64_t> counts;
   std::string first;

@@ -105,6 +105,10 @@ class ProcessState {
   /// Collective: whether any rank raised its flag since the last call; lowers it.
   bool check_trigger();
 
+ protected:
+  /// gather_rows() of ranks that also pass the same `note`, words for messages.
+  Tensor gather_alike(const Tensor& tensor, const std::string& note) const;
+
  private:
   void check_process(const char* operation, int index) const;
 

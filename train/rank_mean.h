@@ -13,8 +13,7 @@ namespace accrue::train {
 /// gradient is one node of the tree.
 ///
 /// Order:    parameters apart; ranks by the aligned binary tree over rank numbers, left + right;
-/// then
-///           one division.
+///           then one division.
 /// Errors:   those of dist::Bucketer; DTypeError for gradients that are not float32.
 /// Threads:  belongs to one thread. Lifetime: shares the parameters.
 class RankMean {

@@ -33,10 +33,71 @@ LossWeight weight_of(const std::string& bytes) {
   return LossWeight({counts, weights}, class_weights);
 }
 
-/// The weight of all ranks.
-double total_weight(std::span<const std::string> weights) {
+constexpr std::size_t kSeedBytes = 1 + sizeof(std::uint64_t);
+
+/// What ranks must have alike: a mark and the seed, where random numbers were drawn, then a digit
+/// for each parameter, 0 where it is frozen.
+std::string terms_of(const Window& window, std::span<const Variable> parameters) {
+  const std::uint64_t seed = window.has_draws() ? window.seed() : 0;
+  std::string terms(kSeedBytes, window.has_draws() ? '1' : '0');
+  std::memcpy(terms.data() + 1, &seed, sizeof(seed));
+  for (const Variable& parameter : parameters) terms += parameter.requires_grad() ? '1' : '0';
+  return terms;
+}
+
+std::uint64_t seed_of(const std::string& terms) {
+  std::uint64_t seed = 0;
+  std::memcpy(&seed, terms.data() + 1, sizeof(seed));
+  return seed;
+}
+
+/// Of all ranks. Errors: MismatchError with the first difference.
+void check_terms(std::span<const std::string> terms) {
+  const std::string* drawn = nullptr;  // the first that drew
+  for (std::size_t rank = 0; rank < terms.size(); ++rank) {
+    const std::string& mine = terms[rank];
+    for (std::size_t i = kSeedBytes; i < mine.size(); ++i) {
+      ACCRUE_CHECK(mine[i] == terms[0][i],
+                   MismatchError,
+                   "window",
+                   "all ranks must train the same parameters, got parameter ",
+                   i - kSeedBytes,
+                   " of the prepared models with requires_grad ",
+                   terms[0][i],
+                   " on rank 0 and ",
+                   mine[i],
+                   " on rank ",
+                   rank,
+                   "; call set_requires_grad alike everywhere");
+    }
+    if (mine[0] == '0') continue;
+    if (!drawn) drawn = &mine;
+    ACCRUE_CHECK(seed_of(mine) == seed_of(*drawn),
+                 MismatchError,
+                 "window",
+                 "all ranks must draw the same random numbers, got seed ",
+                 seed_of(*drawn),
+                 " on rank ",
+                 drawn - terms.data(),
+                 " and ",
+                 seed_of(mine),
+                 " on rank ",
+                 rank,
+                 "; call manual_seed with the same seed on every rank");
+  }
+}
+
+/// The weight of all ranks, each told after a number, the size of its terms, and these.
+double total_weight(std::span<const std::string> told) {
   LossWeight total;
-  for (const std::string& bytes : weights) total.add(weight_of(bytes));
+  std::vector<std::string> terms;
+  for (const std::string& bytes : told) {
+    std::size_t size = 0;
+    std::memcpy(&size, bytes.data(), sizeof(size));
+    terms.push_back(bytes.substr(sizeof(size), size));
+    total.add(weight_of(bytes.substr(sizeof(size) + size)));
+  }
+  check_terms(terms);
   return total.value();
 }
 
@@ -53,7 +114,10 @@ WindowReduction::WindowReduction(dist::ProcessGroup& group,
 }
 
 void WindowReduction::begin(LoaderPass& pass, const LossWeight& weight) {
-  bucketer_.begin(pass.window.number(), bytes_of(weight));
+  const std::string terms = terms_of(pass.window, parameters_);
+  const std::size_t size = terms.size();
+  std::string told(reinterpret_cast<const char*>(&size), sizeof(size));
+  bucketer_.begin(pass.window.number(), told + terms + bytes_of(weight));
   pass.window.observe(this);
 }
 
