@@ -39,6 +39,7 @@ class Leaf final : public Node {
 
   /// Runs when a gradient has become final: after a plain backward pass or at the window's end.
   void add_final_hook(GradientHook hook) { final_hooks_.push_back(std::move(hook)); }
+  bool has_final_hooks() const { return !final_hooks_.empty(); }
 
   /// The number of this use in the current micro-batch; 0 outside.
   int next_use();

@@ -126,6 +126,10 @@ void Bucketer::check_parameter(std::size_t parameter) const {
 }
 
 void Bucketer::begin(std::int64_t step, std::string weight) {
+  start(step, std::move(weight), std::nullopt);
+}
+
+void Bucketer::start(std::int64_t step, std::string weight, std::optional<std::string> failure) {
   ACCRUE_CHECK(!is_open_,
                StateError,
                "bucketer",
@@ -145,7 +149,8 @@ void Bucketer::begin(std::int64_t step, std::string weight) {
     std::fill(is_ready_.begin(), is_ready_.end(), 0);
     std::fill(is_used_.begin(), is_used_.end(), 0);
     is_open_ = true;
-    is_closed_ = is_failed_ = is_done_ = false;
+    failure_ = std::move(failure);
+    is_closed_ = is_done_ = confirms_ = false;
   }
   changed_.notify_all();
 }
@@ -198,29 +203,49 @@ void Bucketer::fail(std::string reason) {
   check_open("fail()");
   {
     const std::lock_guard lock(mutex_);
-    is_failed_ = true;
     failure_ = std::move(reason);
   }
   changed_.notify_all();
 }
 
-double Bucketer::finish(std::span<NodeSum> more) {
+void Bucketer::give_up(std::int64_t step, std::string reason) noexcept {
+  try {
+    is_open_ ? fail(std::move(reason)) : start(step, {}, std::move(reason));
+    finish();
+  } catch (const std::exception&) {  // all ranks throw it but this one, which knows the cause
+  }
+}
+
+double Bucketer::finish(std::span<NodeSum> more, bool confirms) {
   check_open("finish()");
   {
     std::unique_lock lock(mutex_);
     is_closed_ = true;
     more_ = more;
+    confirms_ = confirms;
     changed_.notify_all();
     if (options_.overlap) changed_.wait(lock, [&] { return is_done_; });
   }
-  if (!options_.overlap) run_window();
+  if (!options_.overlap) attempt(&Bucketer::reduce_window);
   is_open_ = false;
   for (Uses& uses : uses_) uses.clear();
-  if (error_) {
-    std::fill(is_used_.begin(), is_used_.end(), 0);
-    std::rethrow_exception(std::exchange(error_, nullptr));
-  }
+  throw_error();
   return divisor_;
+}
+
+void Bucketer::confirm(std::optional<std::string> failure) {
+  if (!std::exchange(confirms_, false)) return;
+  failure_ = std::move(failure);
+  attempt(&Bucketer::tell_end);  // the communication thread waits for the next window
+  throw_error();
+}
+
+/// What went wrong, if anything: then there are no gradients.
+void Bucketer::throw_error() {
+  if (!error_) return;
+  confirms_ = false;
+  std::fill(is_used_.begin(), is_used_.end(), 0);
+  std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 Tensor Bucketer::gradient(std::size_t parameter) const {

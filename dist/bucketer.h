@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace accrue::dist {
@@ -62,13 +63,21 @@ class Bucketer {
   void ready(std::size_t parameter, Uses uses);
   /// This rank has no gradients for the window: all ranks' finish() throws, naming it and `reason`.
   void fail(std::string reason);
+  /// Ends the window of `step`, or the open one, with fail(). Throws nothing: the caller does.
+  void give_up(std::int64_t step, std::string reason) noexcept;
   /// Waits for all collectives and returns the divisor. Parameters that are not ready have no uses
-  /// on this rank. `more` are further sums, neither divided nor kept.
+  /// on this rank. `more` are further sums, neither divided nor kept; where this rank has no nodes,
+  /// a sum takes the dtype of the others'. `confirms`: this rank may yet fail, and tells by
+  /// confirm().
   ///
   /// Errors:  after these the next window may begin: DistributedError for a rank that failed, what
-  ///          the divisor throws, MismatchError for steps that differ. After others no window may
-  ///          begin: those of ProcessGroup, with step and bucket in the text, and of sum_nodes().
-  double finish(std::span<NodeSum> more = {});
+  ///          the divisor throws, MismatchError for steps that differ, StateError where ranks
+  ///          passed over other uses. After others no window may begin: those of ProcessGroup, with
+  ///          step and bucket in the text, and of sum_nodes().
+  double finish(std::span<NodeSum> more = {}, bool confirms = false);
+  /// After finish(), on all ranks: `failure` says why this one cannot use its gradients. One more
+  /// collective where any rank passed `confirms`, else nothing. Errors: those of finish().
+  void confirm(std::optional<std::string> failure = std::nullopt);
 
   bool is_open() const { return is_open_; }
   bool is_ready(std::size_t parameter) const { return is_ready_.at(parameter) != 0; }
@@ -78,16 +87,21 @@ class Bucketer {
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
+  void start(std::int64_t step, std::string weight, std::optional<std::string> failure);
   void check_open(const char* call) const;
   void check_parameter(std::size_t parameter) const;
   void allocate();
   void serve();
-  void run_window() noexcept;
+  void attempt(void (Bucketer::*part)()) noexcept;
+  void throw_error();
   void reduce_window();
+  void tell_end() { tell(""); }
   void reduce_bucket(const Bucket& bucket);
   bool await(std::size_t bucket);
   std::vector<std::string> tell(std::string_view content);
   void agree_on_divisor();
+  void agree_on_end();
+  std::vector<std::uint32_t> agree_on_uses(const Bucket& bucket);
 
   std::shared_ptr<ProcessGroup> group_;
   std::vector<BucketParameter> parameters_;
@@ -105,9 +119,9 @@ class Bucketer {
   std::vector<Uses> uses_;
   std::vector<char> is_ready_;
   std::vector<std::size_t> num_missing_;  ///< parameters of each bucket that are not ready
-  std::string failure_;
-  bool is_open_ = false, is_closed_ = false, is_failed_ = false, is_done_ = true;
-  bool is_stopping_ = false;
+  std::optional<std::string> failure_;
+  bool is_open_ = false, is_closed_ = false, is_done_ = true, is_stopping_ = false;
+  bool confirms_ = false;  ///< this rank; after finish() any
   std::span<NodeSum> more_;
 
   // Written by the communication thread, read when it is done.

@@ -8,7 +8,8 @@
 namespace accrue::dist {
 namespace {
 
-constexpr char kFine = '.', kFailed = '!';  // the first byte of what a rank tells
+constexpr char kFine = '.', kFailed = '!';       // the first byte of what a rank tells
+constexpr char kConfirms = '?', kNoNodes = '-';  // at a window's end
 
 /// What all ranks throw alike after the same collective, so that the group stays of use.
 struct Refusal {
@@ -38,6 +39,29 @@ std::string_view bytes_of(const T* data, std::size_t count) {
   return {reinterpret_cast<const char*>(data), count * sizeof(T)};
 }
 
+/// Tells apart which uses before the last have no nodes; 0 for a rank that has none at all.
+std::uint32_t hash_of_gaps(const Bucketer::Uses& uses) {
+  std::uint32_t hash = 2166136261U, result = 0;  // FNV-1a
+  for (std::size_t use = 0; use < uses.size(); ++use) {
+    if (uses[use].empty()) {
+      hash = (hash ^ static_cast<std::uint32_t>(use + 1)) * 16777619U;
+    } else {
+      result = hash;
+    }
+  }
+  return result;
+}
+
+[[noreturn]] void refuse_gaps(const std::string& name, std::uint32_t one, std::uint32_t other) {
+  refuse<StateError>("[bucketer] a parameter must have the same uses on all ranks, got ",
+                     name,
+                     " whose recorded forward passes without gradient differ between ranks ",
+                     one,
+                     " and ",
+                     other,
+                     "; run extra forward passes under NoGrad");
+}
+
 }  // namespace
 
 void Bucketer::serve() {
@@ -46,17 +70,17 @@ void Bucketer::serve() {
     changed_.wait(lock, [&] { return is_stopping_ || !is_done_; });
     if (is_stopping_) return;
     lock.unlock();
-    run_window();
+    attempt(&Bucketer::reduce_window);
     lock.lock();
     is_done_ = true;
     changed_.notify_all();
   }
 }
 
-void Bucketer::run_window() noexcept {
-  bucket_ = 0;
+/// Runs a part of the window and keeps what it throws.
+void Bucketer::attempt(void (Bucketer::*part)()) noexcept {
   try {
-    reduce_window();
+    (this->*part)();
   } catch (const Refusal& refusal) {
     error_ = refusal.reason;
   } catch (const DistributedError&) {  // all ranks learn of it
@@ -68,6 +92,7 @@ void Bucketer::run_window() noexcept {
 }
 
 void Bucketer::reduce_window() {
+  bucket_ = 0;
   agree_on_divisor();
   for (std::size_t b = 0; divisor_ != 0 && b < buckets_.size(); ++b) {
     bucket_ = b;
@@ -75,7 +100,7 @@ void Bucketer::reduce_window() {
     reduce_bucket(buckets_[b]);
   }
   if (!await(buckets_.size())) return;
-  tell("");
+  agree_on_end();
   if (divisor_ != 0 && !more_.empty()) sum_nodes(*group_, options_.lanes, more_);
 }
 
@@ -84,7 +109,7 @@ void Bucketer::reduce_window() {
 bool Bucketer::await(std::size_t bucket) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
-    return is_stopping_ || is_failed_ || is_closed_ ||
+    return is_stopping_ || failure_ || is_closed_ ||
            (bucket < buckets_.size() && num_missing_[bucket] == 0);
   });
   return !is_stopping_;
@@ -95,7 +120,7 @@ std::vector<std::string> Bucketer::tell(std::string_view content) {
   std::string mine(1, kFine);
   {
     const std::lock_guard lock(mutex_);
-    if (is_failed_) mine = kFailed + failure_;
+    if (failure_) mine = kFailed + *failure_;
   }
   if (mine.front() == kFine) mine += content;
   std::vector<std::string> told = group_->all_gather_bytes(mine);
@@ -141,25 +166,59 @@ void Bucketer::agree_on_divisor() {
   }
 }
 
+/// Ranks tell each other who confirms and the dtypes of further sums, which those without nodes
+/// take over.
+void Bucketer::agree_on_end() {
+  std::string mine(1, confirms_ ? kConfirms : kFine);
+  for (const NodeSum& more : more_) {
+    mine += more.nodes.empty() ? kNoNodes : static_cast<char>(more.sum.dtype());
+  }
+  for (const std::string& told : tell(mine)) {
+    confirms_ |= told.front() == kConfirms;
+    for (std::size_t i = 0; i < std::min(more_.size(), told.size() - 1); ++i) {
+      if (told[i + 1] == kNoNodes || !more_[i].nodes.empty()) continue;
+      const auto dtype = static_cast<DType>(told[i + 1]);
+      Tensor& sum = more_[i].sum;
+      if (sum.dtype() != dtype) sum = Tensor::empty(sum.shape(), dtype);
+    }
+  }
+}
+
+/// The most uses that any rank has of each parameter of the bucket. Uses are numbered in forward
+/// order, so a use that only some ranks passed over would shift their later ones.
+std::vector<std::uint32_t> Bucketer::agree_on_uses(const Bucket& bucket) {
+  struct Report {
+    std::uint32_t num_uses = 0, gaps = 0;
+  };
+  const std::size_t count = bucket.parameters.size();
+  std::vector<Report> mine, theirs(count);
+  for (const std::size_t p : bucket.parameters) {
+    mine.push_back({static_cast<std::uint32_t>(uses_[p].size()), hash_of_gaps(uses_[p])});
+  }
+  const std::vector<std::string> told = tell(bytes_of(mine.data(), count));
+  std::vector<std::uint32_t> most(count), gaps(count), first(count);
+  for (std::uint32_t rank = 0; rank < told.size(); ++rank) {
+    std::memcpy(theirs.data(), told[rank].data(), told[rank].size());
+    for (std::size_t i = 0; i < count; ++i) {
+      most[i] = std::max(most[i], theirs[i].num_uses);
+      if (theirs[i].gaps == 0 || theirs[i].gaps == gaps[i]) continue;
+      if (gaps[i] != 0) refuse_gaps(parameters_[bucket.parameters[i]].name, first[i], rank);
+      gaps[i] = theirs[i].gaps;
+      first[i] = rank;
+    }
+  }
+  return most;
+}
+
 void Bucketer::reduce_bucket(const Bucket& bucket) {
   const std::size_t count = bucket.parameters.size();
-  std::vector<std::uint32_t> mine, most(count);  // uses of each parameter
-  for (const std::size_t p : bucket.parameters) {
-    mine.push_back(static_cast<std::uint32_t>(uses_[p].size()));
-  }
-  for (const std::string& told : tell(bytes_of(mine.data(), count))) {
-    std::vector<std::uint32_t> theirs(count);
-    std::memcpy(theirs.data(), told.data(), told.size());
-    std::transform(most.begin(), most.end(), theirs.begin(), most.begin(), [](auto a, auto b) {
-      return std::max(a, b);
-    });
-  }
+  const std::vector<std::uint32_t> most = agree_on_uses(bucket);
   // The first use is summed in place, further ones beside it.
   std::vector<NodeSum> sums;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t p = bucket.parameters[i];
     for (std::uint32_t use = 0; use < most[i]; ++use) {
-      sums.push_back({use < mine[i] ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
+      sums.push_back({use < uses_[p].size() ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
                       use == 0 ? views_[p] : Tensor::empty(views_[p].shape(), bucket.dtype)});
     }
   }

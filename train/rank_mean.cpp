@@ -53,13 +53,6 @@ double RankMean::reduce(std::optional<double> weight, std::span<dist::NodeSum> m
   return divisor;
 }
 
-void RankMean::fail(const std::string& reason) {
-  bucketer_.begin(step_++, {});
-  bucketer_.fail(reason);
-  try {
-    bucketer_.finish();
-  } catch (const DistributedError&) {  // the caller knows more
-  }
-}
+void RankMean::fail(const std::string& reason) { bucketer_.give_up(step_++, reason); }
 
 }  // namespace accrue::train

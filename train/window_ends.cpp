@@ -102,7 +102,7 @@ void Accelerator::reduce_window(LoaderPass& pass) {
     pass.window.poison();
     throw;
   }
-  record_window(totals.loss, totals.weight, pass.loss.dtype());
+  record_window(totals.loss, totals.weight, totals.dtype);
   broadcast_buffers();
 }
 

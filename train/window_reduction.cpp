@@ -151,26 +151,45 @@ WindowTotals WindowReduction::finish(LoaderPass& pass) {
     throw;
   }
   dist::NodeSum loss{pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
-  const double weight = bucketer_.finish(std::span(&loss, 1));
+  const bool has_hooks = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) {
+    return p.node()->as_leaf()->has_final_hooks();
+  });
+  const double weight = bucketer_.finish(std::span(&loss, 1), has_hooks);
   if (weight == 0) {
     pass.window.drop();
     return {};
   }
+  publish(pass.window);
+  const DType dtype = loss.sum.dtype();
+  const double sum =
+      visit_floating(dtype, "loss", [&]<class T>(T) -> double { return loss.sum.item<T>(); });
+  return {weight, sum, dtype};
+}
+
+/// Hooks run here: where one throws, no rank may step.
+void WindowReduction::publish(Window& window) {
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(bucketer_.gradient(i));
-  pass.window.publish(parameters_, gradients);
-  return {weight, visit_floating(loss.sum.dtype(), "loss", [&]<class T>(T) -> double {
-            return loss.sum.item<T>();
-          })};
+  const auto refuse = [&](const char* reason) {
+    try {
+      bucketer_.confirm(reason);
+    } catch (const DistributedError&) {  // for the other ranks
+    }
+  };
+  try {
+    window.publish(parameters_, gradients);
+  } catch (const std::exception& error) {
+    refuse(error.what());
+    throw;
+  } catch (...) {
+    refuse("an exception without a text");
+    throw;
+  }
+  bucketer_.confirm();
 }
 
 void WindowReduction::fail(LoaderPass& pass, const std::string& reason) noexcept {
-  try {
-    if (!bucketer_.is_open()) begin(pass, pass.weight);
-    bucketer_.fail(reason);
-    bucketer_.finish();
-  } catch (const std::exception&) {  // all ranks throw it but this one, which knows the cause
-  }
+  bucketer_.give_up(pass.window.number(), reason);
   pass.window.observe(nullptr);
 }
 

@@ -11,7 +11,8 @@ namespace accrue::train {
 
 struct WindowTotals {
   double weight = 0;
-  double loss = 0;  ///< the sum of row losses
+  double loss = 0;               ///< the sum of row losses
+  DType dtype = DType::float32;  ///< of row losses
 };
 
 /// Hands a bucketer the sums of parameters as they become complete, and gives parameters its
@@ -30,7 +31,8 @@ class WindowReduction final : public CompletionObserver {
   void complete(Leaf& leaf) override;
   /// Collective: ends the window; begins it first where that was left out.
   ///
-  /// Errors:  those of dist::Bucketer::finish(); StateError when a parameter outside `parameters`
+  /// Errors:  those of dist::Bucketer::finish(); what a hook throws, DistributedError on the other
+  ///          ranks; StateError when a parameter outside `parameters`
   ///          was used, or ranks have different class weights.
   WindowTotals finish(LoaderPass& pass);
   /// Instead: finish() throws `reason` on the other ranks. This rank has an exception to throw.
@@ -38,6 +40,7 @@ class WindowReduction final : public CompletionObserver {
 
  private:
   void hand_over_rest(const Window& window);
+  void publish(Window& window);
 
   std::vector<Variable> parameters_;
   std::unordered_map<const Leaf*, std::size_t> numbers_;
