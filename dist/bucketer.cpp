@@ -60,7 +60,7 @@ Bucketer::Bucketer(ProcessGroup& group,
                    std::vector<BucketParameter> parameters,
                    Divisor divisor,
                    const BucketerOptions& options)
-    : parameters_(std::move(parameters)), divisor_of_(divisor), options_(options) {
+    : parent_(group), parameters_(std::move(parameters)), divisor_of_(divisor), options_(options) {
   check_same_lines(group,
                    lines_of(parameters_, options_),
                    "bucketer",
@@ -141,6 +141,7 @@ void Bucketer::start(std::int64_t step, std::string weight, std::optional<std::s
   if (broken_) std::rethrow_exception(broken_);
   {
     const std::lock_guard lock(mutex_);
+    group_->set_timeout(parent_.timeout());
     step_ = step;
     weight_ = std::move(weight);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {

@@ -23,14 +23,15 @@ struct BucketerOptions {
 ///
 /// A window: begin(), ready() for each parameter whose partial sums are complete, finish().
 /// Collectives run in the order of the buckets on every rank, whatever the order of ready(). They
-/// use a duplicate of the group, on a thread of its own. Nothing is published before all of them
+/// use a duplicate of the group, with the group's timeout when the window begins, on a thread of
+/// its own. Nothing is published before all of them
 /// succeeded on this rank.
 ///
 /// Order:   lanes by the aligned tree, then uses in forward order, then one division (contract 6,
 ///          7, 18). Neither caps nor ranks change bits.
 /// Errors:  StateError for a call in a wrong state; IndexError for a parameter that is not there;
 ///          what begin() and finish() say.
-/// Threads: belongs to one thread.
+/// Threads: belongs to one thread. Lifetime: the group outlives it.
 class Bucketer {
  public:
   /// The partial sums of each use of a parameter, in forward order.
@@ -103,7 +104,8 @@ class Bucketer {
   void agree_on_end();
   std::vector<std::uint32_t> agree_on_uses(const Bucket& bucket);
 
-  std::shared_ptr<ProcessGroup> group_;
+  const ProcessGroup& parent_;           ///< has the timeout
+  std::shared_ptr<ProcessGroup> group_;  ///< its duplicate
   std::vector<BucketParameter> parameters_;
   Divisor divisor_of_;
   BucketerOptions options_;

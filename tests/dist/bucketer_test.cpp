@@ -313,6 +313,25 @@ TEST_CASE("dist.bucketer: an absent rank is named with step and bucket, within t
   }
 }
 
+TEST_CASE("dist.bucketer: a timeout that is set later counts from the next window on") {
+  std::atomic<bool> is_over = false;
+  const auto said = messages<TimeoutError>(
+      2,
+      [&](ProcessGroup& group) {
+        Bucketer bucketer(group, two(), &test::sum_of_weights, kTiny);
+        whole_window(bucketer, group, 1);
+        group.set_timeout(0.3);
+        if (group.rank() == 1) {
+          while (!is_over) std::this_thread::yield();
+        }
+        const std::string reason = message<TimeoutError>([&] { whole_window(bucketer, group, 2); });
+        is_over = true;
+        throw TimeoutError(reason);
+      },
+      {.timeout = 20});
+  CHECK(said[0].find("all ranks must come within 0.3 s") != std::string::npos);
+}
+
 TEST_CASE(
     "dist.bucketer: what goes wrong on one communication thread alone is told to the others") {
   std::vector<std::string> said(2);
