@@ -4,13 +4,15 @@
 #include "accrue/dist/thread_world.h"
 
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace accrue::dist {
 namespace {
 
-/// A region and those of its duplicates, made by the first rank that asks.
+/// A region and those of its duplicates, made by the first rank that asks and kept until the last.
 class Hub {
  public:
   explicit Hub(int size) : region_(SharedRegion::on_heap(size)), size_(size) {}
@@ -18,38 +20,51 @@ class Hub {
 
   std::shared_ptr<Hub> duplicate(std::size_t index) {
     const std::lock_guard lock(mutex_);
-    while (duplicates_.size() <= index) duplicates_.push_back(std::make_shared<Hub>(size_));
-    return duplicates_[index];
+    auto& [hub, num_asked] = duplicates_[index];
+    if (!hub) hub = std::make_shared<Hub>(size_);
+    const std::shared_ptr<Hub> result = hub;
+    if (++num_asked == size_) duplicates_.erase(index);
+    return result;
   }
 
  private:
   SharedRegion region_;
   int size_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Hub>> duplicates_;
+  /// Those that some ranks have not asked for, and how many have.
+  std::map<std::size_t, std::pair<std::shared_ptr<Hub>, int>> duplicates_;
 };
 
 class ThreadsGroup final : public SharedGroup {
  public:
   ThreadsGroup(int rank, int size, double timeout, std::shared_ptr<Hub> hub)
       : SharedGroup(rank, size, timeout, hub->region()), hub_(std::move(hub)) {}
+  ~ThreadsGroup() override {
+    leave(std::uncaught_exceptions() > 0 ? "it threw an exception"
+                                         : "it dropped its handle of the group");
+  }
   const char* backend() const override { return "threads"; }
 
   std::shared_ptr<ProcessGroup> duplicate() override {
     begin_empty(CallKind::duplicate);
-    twins_.push_back(
-        std::make_shared<ThreadsGroup>(rank(), size(), timeout(), hub_->duplicate(twins_.size())));
-    return twins_.back();
+    const auto twin = std::make_shared<ThreadsGroup>(
+        rank(), size(), timeout(), hub_->duplicate(num_duplicates_++));
+    std::erase_if(twins_, [](const auto& other) { return other.expired(); });
+    twins_.push_back(twin);
+    return twin;
   }
   /// Also for the duplicates.
   void leave_all(const std::string& reason) {
     leave(reason);
-    for (const auto& twin : twins_) twin->leave_all(reason);
+    for (const auto& other : twins_) {
+      if (const auto twin = other.lock()) twin->leave_all(reason);
+    }
   }
 
  private:
   std::shared_ptr<Hub> hub_;
-  std::vector<std::shared_ptr<ThreadsGroup>> twins_;
+  std::size_t num_duplicates_ = 0;
+  std::vector<std::weak_ptr<ThreadsGroup>> twins_;  ///< duplicates that are alive
 };
 
 /// The first exception of any rank.

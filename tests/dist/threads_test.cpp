@@ -7,9 +7,11 @@
 #include "accrue/tests/dist/group_checks.h"
 #include "accrue/tests/support/doctest.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -165,8 +167,9 @@ TEST_CASE("dist.threads: a rank that throws is named to those who wait, and its 
 }
 
 TEST_CASE("dist.threads: a rank that returns early is named, also on a duplicate") {
-  const auto said = messages<DistributedError>(2, [](ProcessGroup& group) {
-    const auto twin = group.duplicate();
+  std::array<std::shared_ptr<ProcessGroup>, 2> twins;
+  const auto said = messages<DistributedError>(2, [&](ProcessGroup& group) {
+    auto& twin = twins[static_cast<std::size_t>(group.rank())] = group.duplicate();
     if (group.rank() == 0) twin->barrier();
   });
   CHECK(said[0] ==
@@ -203,6 +206,39 @@ TEST_CASE("dist.threads: a duplicate works beside its group, from another thread
     beside.join();
   });
 }
+
+TEST_CASE("dist.threads: a duplicate ends with its handle, which the other ranks hear") {
+  const auto said = messages<DistributedError>(2, [](ProcessGroup& group) {
+    auto twin = group.duplicate();
+    twin->barrier();
+    if (group.rank() == 0) return twin->barrier();
+    const std::weak_ptr<ProcessGroup> handle = twin;
+    twin.reset();
+    CHECK(handle.expired());
+  });
+  CHECK(said[0].find("got rank 1 gone: it dropped its handle") != std::string::npos);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep freed memory
+TEST_CASE("dist.threads: duplicates that have ended leave no memory behind") {
+  const auto pages = [] {
+    std::size_t count = 0;
+    std::ifstream("/proc/self/statm") >> count;
+    return count;
+  };
+  constexpr int kDuplicates = 300;  // of 1 MiB each
+  const std::size_t before = pages();
+  std::size_t grown = 0;
+  run_ranks(2, [&](ProcessGroup& group) {
+    for (int i = 0; i < kDuplicates; ++i) group.duplicate()->barrier();
+    group.barrier();
+    if (group.rank() == 0) grown = pages() - std::min(before, pages());
+    group.barrier();
+  });
+  MESSAGE(grown, " pages");
+  CHECK(grown * 4 < (kDuplicates << 10) / 2);
+}
+#endif
 
 TEST_CASE("dist.threads: a number of ranks below 1 is refused") {
   CHECK_THROWS_WITH_AS(run_ranks(0, [](ProcessGroup&) {}),
