@@ -3,6 +3,7 @@
 
 #include "accrue/dist/threads.h"
 #include "accrue/tests/dist/bucketer_checks.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 
 using namespace accrue;
 using namespace accrue::dist;
+using test::message;
+using test::messages;
 
 namespace {
 
@@ -36,29 +39,6 @@ double whole_window(Bucketer& bucketer, const ProcessGroup& group, std::int64_t 
   bucketer.ready(1, one_use(group, {4}));
   bucketer.ready(0, one_use(group, {2, 2}));
   return bucketer.finish();
-}
-
-template <class Type, class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const Type& error) {
-    return error.what();
-  }
-  return "";
-}
-
-/// What each rank's exception said.
-template <class Type, class Body>
-std::vector<std::string> messages(int size, const Body& body, const GroupOptions& options = {}) {
-  std::vector<std::string> said(static_cast<std::size_t>(size));
-  run_ranks(
-      size,
-      [&](ProcessGroup& group) {
-        said[static_cast<std::size_t>(group.rank())] = message<Type>([&] { body(group); });
-      },
-      options);
-  return said;
 }
 
 }  // namespace
