@@ -4,6 +4,7 @@
 #include "accrue/dist/world.h"
 #include "accrue/tests/dist/bucketer_checks.h"
 #include "accrue/tests/dist/group_checks.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/dist/sum_checks.h"
 #include "accrue/tests/support/doctest.h"
 
@@ -14,6 +15,7 @@
 
 using namespace accrue;
 using namespace accrue::dist;
+using test::message;
 
 namespace {
 
@@ -22,16 +24,6 @@ ProcessGroup& group() {
   static const std::shared_ptr<ProcessGroup> ranks =
       init({.timeout = 60, .shared_memory = !std::getenv("ACCRUE_TEST_MESSAGES")});
   return *ranks;
-}
-
-template <class Type, class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const Type& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Several ranks, as threads: what they do together, and that their windows have the bits of one.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
@@ -227,15 +228,9 @@ TEST_CASE("train.ranks: a main process that throws while others are gone keeps i
 }
 
 TEST_CASE("train.ranks: models that differ are refused on all ranks with the same words") {
-  const auto errors = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
+  const auto errors = test::messages<MismatchError>(3, [](dist::ProcessGroup& group) {
     nn::Linear net(2, group.rank() == 1 ? 4 : 3);
-    Accelerator accelerator({.process_group = &group});
-    try {
-      accelerator.prepare(net);
-    } catch (const MismatchError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    Accelerator({.process_group = &group}).prepare(net);
   });
   for (const auto& error : errors) {
     CHECK(error ==
@@ -266,15 +261,9 @@ TEST_CASE("train.ranks: buffers begin as rank 0's, and are compared like paramet
                               static_cast<float>(net.count.item<std::int64_t>())};
   });
   for (const auto& values : seen) CHECK(values == std::vector<float>{0.5F, 7});
-  const auto errors = on_ranks<std::string>(3, [](dist::ProcessGroup& group) {
+  const auto errors = test::messages<MismatchError>(3, [](dist::ProcessGroup& group) {
     Counted net(group.rank() == 2 ? 5 : 2);
-    Accelerator accelerator({.process_group = &group});
-    try {
-      accelerator.prepare(net);
-    } catch (const MismatchError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    Accelerator({.process_group = &group}).prepare(net);
   });
   for (const auto& error : errors) {
     CHECK(error ==
