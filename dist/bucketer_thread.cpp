@@ -1,5 +1,6 @@
 // The communication thread of Bucketer: the collectives of a window, bucket after bucket.
 #include "accrue/dist/bucketer.h"
+#include "accrue/dist/caught_text.h"
 #include "accrue/kernels/elementwise.h"
 
 #include <algorithm>
@@ -85,9 +86,9 @@ void Bucketer::attempt(void (Bucketer::*part)()) noexcept {
     error_ = refusal.reason;
   } catch (const DistributedError&) {  // all ranks learn of it
     error_ = broken_ = with_place(text(" (step ", step_, ", bucket ", bucket_, ")"));
-  } catch (const std::exception& error) {
+  } catch (...) {
     error_ = broken_ = std::current_exception();
-    group_->leave(text("it threw ", error.what()));
+    group_->leave("it threw " + caught_text());
   }
 }
 

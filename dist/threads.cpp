@@ -1,5 +1,6 @@
 #include "accrue/dist/threads.h"
 
+#include "accrue/dist/caught_text.h"
 #include "accrue/dist/shared_group.h"
 #include "accrue/dist/thread_world.h"
 
@@ -88,12 +89,9 @@ void run_rank(const std::shared_ptr<ThreadsGroup>& group, RankBody body, Failure
   thread_world() = group;
   try {
     body(*group);
-  } catch (const std::exception& error) {
-    failure.keep(std::current_exception());
-    reason = text("it threw ", error.what());
   } catch (...) {
     failure.keep(std::current_exception());
-    reason = "it threw";
+    reason = "it threw " + caught_text();
   }
   group->leave_all(reason);
 }

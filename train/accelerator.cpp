@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
+#include "accrue/dist/caught_text.h"
 #include "accrue/train/model_broadcast.h"
 #include "accrue/train/same_loaders.h"
 #include "accrue/train/window_reduction.h"
@@ -248,11 +249,8 @@ void Accelerator::backward(const Loss& loss) {
     if (reduces()) reduction();
     try {
       backward_rows(loss, *pass_);
-    } catch (const std::exception& error) {
-      fail_window(error.what());
-      throw;
     } catch (...) {
-      fail_window("an exception without a text");
+      fail_window(dist::caught_text());
       throw;
     }
     partial_ = !sync_gradients_;
@@ -284,8 +282,8 @@ void Accelerator::backward(const Variable& loss) {
 void Accelerator::plain_backward(const Variable& loss, bool averages) {
   try {
     loss.backward();
-  } catch (const std::exception& error) {
-    if (averages) fail_average(error.what());
+  } catch (...) {
+    if (averages) fail_average(dist::caught_text());
     throw;
   }
   partial_ = !sync_gradients_;

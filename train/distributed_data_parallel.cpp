@@ -1,5 +1,6 @@
 #include "accrue/train/distributed_data_parallel.h"
 
+#include "accrue/dist/caught_text.h"
 #include "accrue/dist/world.h"
 #include "accrue/train/model_broadcast.h"
 
@@ -22,8 +23,8 @@ void GradientAveraging::backward(const Variable& loss,
   const bool averages = mean_ && num_no_sync_ == 0;
   try {
     loss.backward(gradient, options);
-  } catch (const std::exception& error) {
-    if (averages) mean_->fail(error.what());
+  } catch (...) {
+    if (averages) mean_->fail(dist::caught_text());
     throw;
   }
   if (!averages) return;

@@ -1,6 +1,7 @@
 #include "accrue/train/window_reduction.h"
 
 #include "accrue/autograd/leaf.h"
+#include "accrue/dist/caught_text.h"
 #include "accrue/train/bucket_parameters.h"
 
 #include <algorithm>
@@ -146,8 +147,8 @@ WindowTotals WindowReduction::finish(LoaderPass& pass) {
   if (!bucketer_.is_open()) begin(pass, pass.weight);
   try {
     hand_over_rest(pass.window);
-  } catch (const std::exception& error) {
-    fail(pass, error.what());
+  } catch (...) {
+    fail(pass, dist::caught_text());
     throw;
   }
   dist::NodeSum loss{pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
@@ -170,19 +171,13 @@ WindowTotals WindowReduction::finish(LoaderPass& pass) {
 void WindowReduction::publish(Window& window) {
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(bucketer_.gradient(i));
-  const auto refuse = [&](const char* reason) {
-    try {
-      bucketer_.confirm(reason);
-    } catch (const DistributedError&) {  // for the other ranks
-    }
-  };
   try {
     window.publish(parameters_, gradients);
-  } catch (const std::exception& error) {
-    refuse(error.what());
-    throw;
   } catch (...) {
-    refuse("an exception without a text");
+    try {
+      bucketer_.confirm(dist::caught_text());
+    } catch (const DistributedError&) {  // for the other ranks
+    }
     throw;
   }
   bucketer_.confirm();

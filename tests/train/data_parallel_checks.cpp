@@ -203,6 +203,17 @@ void check_failures(dist::ProcessGroup& group) {
   const std::string broken = message([&] { pass(group.rank() == last); });
   CHECK(broken.find(group.rank() == last ? "backward" : text("rank ", last)) != std::string::npos);
   twins.wrapped.zero_grad();
+  const std::string without_text = message([&] {
+    const Variable loss = sum(twins.model(random(group.rank()), 0));
+    if (group.rank() == last) loss.register_hook([](const Tensor&) -> Tensor { throw 7; });
+    try {
+      twins.model.backward(loss);
+    } catch (int) {
+    }
+  });
+  CHECK((without_text.find("an exception without a text") == std::string::npos) ==
+        (group.rank() == last));
+  twins.wrapped.zero_grad();
   pass(false);
   sum(twins.plain(random(group.rank()), 0)).backward();
   check_equal_to_mean(group, twins);
