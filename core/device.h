@@ -13,6 +13,7 @@ struct Device {
   int index = 0;
 
   static constexpr Device cpu() { return {}; }
+  static constexpr Device cuda(int index = 0) { return {Kind::cuda, index}; }
   bool is_cpu() const { return kind == Kind::cpu; }
   bool operator==(const Device&) const = default;
   std::string str() const { return is_cpu() ? "cpu" : "cuda:" + std::to_string(index); }

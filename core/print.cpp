@@ -178,6 +178,11 @@ std::string to_string(const Tensor& tensor, std::string_view suffix) {
                StateError,
                "to_string",
                "tensor must be defined, got a default-constructed or moved-from one");
+  ACCRUE_CHECK(tensor.device().is_cpu(),
+               DeviceError,
+               "to_string",
+               "elements must lie on the CPU, got a tensor on ",
+               tensor.device().str());
   const bool is_empty = tensor.numel() == 0;
   std::string elements = "[]";
   if (!is_empty) {

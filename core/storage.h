@@ -8,15 +8,26 @@
 
 namespace accrue {
 
-/// A block of bytes on one device. Views of a tensor hold a share of one Storage. The header and
-/// the bytes are one allocation. Concurrent reads are fine; a write needs exclusive use.
+/// A block of bytes on one device. Views of a tensor hold a share of one Storage. On the CPU the
+/// header and the bytes are one allocation. Concurrent reads are fine; a write needs exclusive use.
 class Storage final : public RefCounted {
  public:
+  /// Gives adopted bytes back: called once, when the last share goes, with the `owner` of adopt().
+  using Release = void (*)(void* owner, std::byte* data, std::int64_t bytes) noexcept;
+
   /// Errors: OutOfMemoryError; DeviceError for a device this build does not have.
   static Ref<Storage> allocate(std::int64_t bytes, Device device);
+  /// Bytes that lie elsewhere and, unless release is null, go back with the last share.
+  /// Errors: OutOfMemoryError, ValueError; then the bytes stay the caller's.
+  static Ref<Storage> adopt(std::byte* data,
+                            std::int64_t bytes,
+                            Device device,
+                            Release release = nullptr,
+                            void* owner = nullptr);
   static void destroy(Storage* storage) noexcept;
 
-  std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this) + kHeaderBytes; }
+  /// An address on device(): the host may read it only on the CPU.
+  std::byte* data() noexcept { return data_; }
   std::int64_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
 
@@ -27,11 +38,16 @@ class Storage final : public RefCounted {
  private:
   static constexpr std::int64_t kHeaderBytes = 64;
 
-  Storage(std::int64_t bytes, Device device) : bytes_(bytes), device_(device) {}
+  Storage(std::byte* data, std::int64_t bytes, Device device)
+      : data_(data), bytes_(bytes), device_(device) {}
 
+  std::byte* data_;
   std::int64_t bytes_;
   std::uint64_t version_ = 0;
   Device device_;
+  bool is_adopted_ = false;
+  Release release_ = nullptr;
+  void* owner_ = nullptr;
 };
 
 }  // namespace accrue

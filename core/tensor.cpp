@@ -1,6 +1,7 @@
 #include "accrue/core/tensor.h"
 
 #include <cstring>
+#include <utility>
 
 namespace accrue {
 namespace {
@@ -24,9 +25,24 @@ std::int64_t checked_bytes(const Shape& shape, DType dtype) {
 // ---- making tensors ----
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  Tensor result;
+  return over(Storage::allocate(checked_bytes(shape, dtype), device), shape, dtype);
+}
+
+Tensor Tensor::over(Ref<Storage> storage, const Shape& shape, DType dtype) {
+  ACCRUE_CHECK(storage, StateError, "over", "the storage must exist, got an empty handle");
   const std::int64_t bytes = checked_bytes(shape, dtype);
-  result.storage_ = Storage::allocate(bytes, device);
+  ACCRUE_CHECK(bytes <= storage->bytes(),
+               ShapeError,
+               "over",
+               "the storage must hold shape ",
+               shape,
+               " of ",
+               dtype,
+               ", got ",
+               storage->bytes(),
+               " bytes");
+  Tensor result;
+  result.storage_ = std::move(storage);
   result.numel_ = bytes / size_of(dtype);
   result.shape_ = shape;
   result.strides_ = contiguous_strides(shape);
@@ -63,6 +79,14 @@ void Tensor::check_defined() const {
                StateError,
                "tensor",
                "tensor must be defined, got a default-constructed or moved-from one");
+}
+
+void Tensor::check_on_host(const char* operation) const {
+  ACCRUE_CHECK(device().is_cpu(),
+               DeviceError,
+               operation,
+               "elements must lie on the CPU, got a tensor on ",
+               device().str());
 }
 
 std::int64_t Tensor::size(int dim) const {

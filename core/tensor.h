@@ -27,6 +27,9 @@ class Tensor {
 
   /// Uninitialised elements. Errors: ShapeError, OutOfMemoryError.
   static Tensor empty(const Shape& shape, DType dtype = DType::float32, Device device = {});
+  /// The first elements of a storage, dense and row-major, as a view of it.
+  /// Errors: ShapeError unless they fit; StateError for no storage.
+  static Tensor over(Ref<Storage> storage, const Shape& shape, DType dtype = DType::float32);
   static Tensor zeros(const Shape& shape, DType dtype = DType::float32);
   static Tensor ones(const Shape& shape, DType dtype = DType::float32);
   /// Errors also: ValueError when `value` does not fit the dtype.
@@ -97,7 +100,8 @@ class Tensor {
   /// does not exist or its size is no multiple of `axis.rows`.
   Tensor with_sample_axis(SampleAxis axis) const;
 
-  /// First element, for reading. Errors: DTypeError when T is not the element type.
+  /// First element, for reading: an address on device(), that the host may read only on the CPU.
+  /// Errors: DTypeError when T is not the element type.
   template <class T>
   const T* data() const {
     return reinterpret_cast<const T*>(raw(dtype_of<T>));
@@ -118,11 +122,13 @@ class Tensor {
                  "tensor must have exactly one element, got shape ",
                  shape_,
                  "; select one first");
+    check_on_host("item");
     return *data<T>();
   }
   /// All elements in row-major order. Errors: DTypeError.
   template <class T>
   std::vector<T> to_vector() const {
+    check_on_host("to_vector");
     const Tensor dense = contiguous();
     const T* first = dense.data<T>();
     return std::vector<T>(first, first + numel_);
@@ -184,6 +190,7 @@ class Tensor {
     return *storage_;
   }
   void check_defined() const;
+  void check_on_host(const char* operation) const;
   void check_writable(const char* operation) const;
   Tensor with_layout(const Shape& shape,
                      const Shape& strides,

@@ -125,7 +125,7 @@ Tensor Tensor::arange(std::int64_t count, DType dtype) {
 }
 
 void Tensor::fill(double value) {
-  check_defined();
+  check_on_host("fill");
   check_writable("fill");
   visit_dtype(dtype_, [&]<class T>(T) {
     const T element = convert<T>(value, "fill");
@@ -143,6 +143,7 @@ void Tensor::fill(double value) {
 Tensor Tensor::to(DType dtype) const {
   check_defined();
   if (dtype == dtype_) return *this;
+  check_on_host("to");
   Tensor result = empty(shape_, dtype, device());
   result.sample_axis_ = sample_axis_;
   visit_dtype(dtype_, [&]<class From>(From) {
@@ -170,6 +171,8 @@ Tensor Tensor::clone() const {
 }
 
 void Tensor::copy_elements(const Tensor& from) {
+  check_on_host("copy");
+  from.check_on_host("copy");
   const std::int64_t size = size_of(dtype_);
   std::byte* out = storage_->data() + offset_ * size;
   const std::byte* in = from.storage_->data() + from.offset_ * size;
@@ -276,6 +279,13 @@ bool equal_bits(const Tensor& a, const Tensor& b) {
                "equal_bits",
                "both tensors must be defined, got a default-constructed or moved-from one");
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  for (const Tensor* tensor : {&a, &b}) {
+    ACCRUE_CHECK(tensor->device().is_cpu(),
+                 DeviceError,
+                 "equal_bits",
+                 "elements must lie on the CPU, got a tensor on ",
+                 tensor->device().str());
+  }
   bool equal = true;
   visit_dtype(a.dtype(), [&]<class T>(T) {
     const T* x = a.data<T>();

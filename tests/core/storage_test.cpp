@@ -74,6 +74,29 @@ TEST_CASE("core.storage: versions count writes") {
   CHECK(storage->version() == 1);
 }
 
+TEST_CASE("core.storage: adopted bytes go back once, with the last share") {
+  struct Owner {
+    std::vector<std::byte> bytes = std::vector<std::byte>(24);
+    int returned = 0;
+  } owner;
+  const Storage::Release release = [](void* it, std::byte* data, std::int64_t bytes) noexcept {
+    auto& its = *static_cast<Owner*>(it);
+    its.returned += data == its.bytes.data() && bytes == 24;
+  };
+  const std::int64_t before = accrue::cpu_memory_stats().allocated_bytes;
+  auto storage = Storage::adopt(owner.bytes.data(), 24, Device::cuda(1), release, &owner);
+  CHECK(storage->data() == owner.bytes.data());
+  CHECK(storage->bytes() == 24);
+  CHECK(storage->device() == Device::cuda(1));
+  Ref<Storage> second = std::exchange(storage, {});
+  CHECK(owner.returned == 0);
+  second = {};
+  CHECK(owner.returned == 1);
+  Storage::adopt(owner.bytes.data(), 24, Device::cpu());
+  CHECK(accrue::cpu_memory_stats().allocated_bytes == before);
+  CHECK_THROWS_AS(Storage::adopt(nullptr, -1, Device::cpu()), accrue::ValueError);
+}
+
 TEST_CASE("core.storage: absent devices and senseless sizes are refused") {
   CHECK_THROWS_WITH_AS(Storage::allocate(8, {Device::Kind::cuda, 1}),
                        "[allocate] device must be cpu in this build, got cuda:1; configure a "

@@ -244,3 +244,40 @@ TEST_CASE("core.tensor: several threads may read one tensor at once") {
   for (std::thread& thread : threads) thread.join();
   CHECK(num_wrong == std::vector<int>{0, 0});
 }
+
+TEST_CASE("core.tensor: a tensor over a storage views its first elements") {
+  auto storage = accrue::Storage::allocate(24, accrue::Device::cpu());
+  Tensor matrix = Tensor::over(storage, {2, 3});
+  matrix.fill(2);
+  const Tensor pair = Tensor::over(storage, {2}, DType::float32);
+  CHECK(pair.shares_storage(matrix));
+  CHECK(pair.to_vector<float>() == std::vector<float>{2, 2});
+  CHECK_THROWS_WITH_AS(Tensor::over(storage, {7}),
+                       "[over] the storage must hold shape [7] of float32, got 24 bytes",
+                       ShapeError);
+  CHECK_THROWS_AS(Tensor::over({}, {1}), StateError);
+}
+
+TEST_CASE("core.tensor: what reads elements refuses those that lie on a device") {
+  std::byte* const address = reinterpret_cast<std::byte*>(64);  // reading it ends the process
+  const auto storage = accrue::Storage::adopt(address, 16, accrue::Device::cuda(2));
+  Tensor far = Tensor::over(storage, {2, 2});
+  CHECK(far.device() == accrue::Device::cuda(2));
+  CHECK(far.data<float>() == reinterpret_cast<float*>(address));
+  CHECK(far.transpose(0, 1)[1].data<float>() == reinterpret_cast<float*>(address) + 1);
+  Tensor near = Tensor::zeros({2, 2});
+  using accrue::DeviceError;
+  CHECK_THROWS_WITH_AS(far[0][0].item<float>(),
+                       "[item] elements must lie on the CPU, got a tensor on cuda:2",
+                       DeviceError);
+  CHECK_THROWS_AS(far.to_vector<float>(), DeviceError);
+  CHECK_THROWS_AS(far.str(), DeviceError);
+  CHECK_THROWS_AS(far.fill(1), DeviceError);
+  CHECK_THROWS_AS(far.clone(), DeviceError);
+  CHECK_THROWS_AS(far.to(DType::float64), DeviceError);
+  CHECK_THROWS_AS(far.transpose(0, 1).contiguous(), DeviceError);
+  CHECK_THROWS_AS(far.copy_from(near), DeviceError);
+  CHECK_THROWS_AS(near.copy_from(far), DeviceError);
+  CHECK_THROWS_AS(accrue::equal_bits(near, far), DeviceError);
+  CHECK_THROWS_AS(accrue::equal_bits(far, near), DeviceError);
+}
