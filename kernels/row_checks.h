@@ -3,6 +3,7 @@
 
 #include "accrue/core/error.h"
 #include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/mse.h"
 #include "accrue/kernels/softmax.h"
 
@@ -62,6 +63,18 @@ template <class T>
 void check_arguments(const CrossEntropyBackward<T>& args) {
   check_rows(args.kName, args.in.logits, args.dlogits);
   check_arguments(args.in);
+}
+
+template <class T>
+void check_arguments(const LayerNormForward<T>& args) {
+  check_rows(args.kName, args.x, args.y);
+}
+
+template <class T>
+void check_arguments(const LayerNormBackward<T>& args) {
+  check_rows(args.kName, args.x, args.dy);
+  if (args.dx.data != nullptr) check_rows(args.kName, args.x, args.dx);
+  if (args.n.data != nullptr) check_rows(args.kName, args.x, args.n);
 }
 
 template <class T>

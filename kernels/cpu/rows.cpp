@@ -65,15 +65,13 @@ void launch_cpu(const CrossEntropyBackward<T>& args) {
 
 template <class T>
 void launch_cpu(const LayerNormForward<T>& args) {
-  check_rows(args.kName, args.x, args.y);
+  check_arguments(args);
   for_rows(args, args.x.rows, args.x.cols);
 }
 
 template <class T>
 void launch_cpu(const LayerNormBackward<T>& args) {
-  check_rows(args.kName, args.x, args.dy);
-  if (args.dx.data != nullptr) check_rows(args.kName, args.x, args.dx);
-  if (args.n.data != nullptr) check_rows(args.kName, args.x, args.n);
+  check_arguments(args);
   for_rows(args, args.x.rows, args.x.cols);
 }
 

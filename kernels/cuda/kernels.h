@@ -4,10 +4,14 @@
 // returns. Errors are those of launch_cpu, and DeviceError when CUDA refuses a launch.
 #pragma once
 
+#include "accrue/kernels/adagrad.h"
+#include "accrue/kernels/adam.h"
 #include "accrue/kernels/cross_entropy.h"
 #include "accrue/kernels/cuda/stream.h"
+#include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/mse.h"
+#include "accrue/kernels/rmsprop.h"
 #include "accrue/kernels/row_sum.h"
 #include "accrue/kernels/sgd.h"
 #include "accrue/kernels/softmax.h"
@@ -23,12 +27,17 @@ void launch_cuda(const Matmul<float>& args, cuda::Stream stream);
 // The device cannot refuse a target outside [0, C): its row gets NaN as loss and gradient.
 void launch_cuda(const CrossEntropyForward<float>& args, cuda::Stream stream);
 void launch_cuda(const CrossEntropyBackward<float>& args, cuda::Stream stream);
+void launch_cuda(const LayerNormForward<float>& args, cuda::Stream stream);
+void launch_cuda(const LayerNormBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const MseForward<float>& args, cuda::Stream stream);
 void launch_cuda(const MseBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxForward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const RowSum<float>& args, cuda::Stream stream);
 
+void launch_cuda(const AdagradStep<float>& args, cuda::Stream stream);
+void launch_cuda(const AdamStep<float>& args, cuda::Stream stream);
+void launch_cuda(const RmspropStep<float>& args, cuda::Stream stream);
 void launch_cuda(const SgdStep<float>& args, cuda::Stream stream);
 
 }  // namespace accrue::kernels
