@@ -41,6 +41,8 @@ struct GemmStep {
 
   Start start = Start::keep;
   bool closes = false;
+  bool merges_held = false;  ///< before the others, the sum that the last step held
+  bool holds = false;        ///< keeps acc for the next step's chain to end in it
   std::int8_t num_merges = 0;
   std::int32_t load = 0;
   std::int32_t begin = 0, end = 0;  ///< of the chain, counted from the block's begin

@@ -56,7 +56,7 @@ using TileFunctions = std::array<TileFunction, kTileRows>;
 
 template <int kRows, int kVecs>
 void run_tile(const TileArgs& args, std::span<const GemmStep> steps) {
-  GemmTile<kRows, kVecs>{args, {}}.run(steps);
+  GemmTile<kRows, kVecs>{args, {}, {}}.run(steps);
 }
 
 template <int kVecs, int... kBefore>

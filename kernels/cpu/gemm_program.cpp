@@ -68,8 +68,9 @@ GemmBlocks GemmProgram::cut_anew(const LaneProgram& program,
   }
   first_steps_.push_back(steps_.size());
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const std::size_t first = first_steps_[i];
-    blocks_[i].steps = std::span(steps_).subspan(first, first_steps_[i + 1] - first);
+    const std::size_t first = first_steps_[i], end = first_steps_[i + 1];
+    hold_sums(first, end, program.num_buffers);
+    blocks_[i].steps = std::span(steps_).subspan(first, end - first);
   }
   if (!live) {
     instructions_.assign(program.instructions.begin(), program.instructions.end());
@@ -159,6 +160,37 @@ void GemmProgram::emit(const LaneInstruction& instruction) {
       step.store = instruction.slot;
       break;
   }
+}
+
+/// Lets sums that only wait for the next chain's end wait in registers, not in scratch.
+void GemmProgram::hold_sums(std::size_t begin, std::size_t end, std::int32_t num_buffers) {
+  for (std::size_t i = begin; i + 1 < end; ++i) {
+    GemmStep& step = steps_[i];
+    GemmStep& next = steps_[i + 1];
+    if (step.store < num_buffers || next.start == GemmStep::Start::keep) continue;
+    if (next.num_merges == 0 || next.merges[0] != step.store) continue;
+    GemmStep rest = next;
+    std::shift_left(std::begin(rest.merges), std::end(rest.merges), 1);
+    --rest.num_merges;
+    if (is_read(step.store, rest, i + 2)) continue;
+    rest.merges_held = step.holds = true;
+    step.store = -1;
+    next = rest;
+  }
+}
+
+/// Whether `step`, or after it those from `next` on, read a slot before they write it.
+bool GemmProgram::is_read(std::int32_t slot, const GemmStep& step, std::size_t next) const {
+  const auto reads = [&](const GemmStep& it) {
+    return (it.start == GemmStep::Start::load && it.load == slot) ||
+           std::ranges::count(std::span(it.merges, std::size_t(it.num_merges)), slot) > 0;
+  };
+  if (reads(step)) return true;
+  for (bool written = step.store == slot; !written && next < steps_.size(); ++next) {
+    if (reads(steps_[next])) return true;
+    written = steps_[next].store == slot;
+  }
+  return false;
 }
 
 /// Keeps track of what may be -0. A sum is -0 only if both terms are.

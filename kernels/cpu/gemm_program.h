@@ -29,6 +29,8 @@ class GemmProgram {
   bool is_idle_close(const LaneProgram& program, std::size_t at) const;
   void emit(const LaneInstruction& instruction);
   void follow_signs(const LaneInstruction& instruction);
+  void hold_sums(std::size_t begin, std::size_t end, std::int32_t num_buffers);
+  bool is_read(std::int32_t slot, const GemmStep& step, std::size_t next) const;
 
   // What was cut; depth 0 where it was nothing that may come again.
   std::vector<LaneInstruction> instructions_;

@@ -26,47 +26,44 @@ struct TileArgs {
   float* scratch = nullptr;  ///< kTileSize floats per scratch slot
 };
 
-/// A tile's part of a buffer.
-struct TilePart {
-  float* data;
-  std::int64_t stride;
-  int rows, cols;
+/// Where one vector of a tile lies in memory.
+struct Whole {
+  float* at;
+  ACCRUE_INLINE TileVec get() const { return load<TileVec>(at); }
+  ACCRUE_INLINE void put(TileVec value) const { store(at, value); }
 };
-
-// Not inlined: full tiles, which matter, then keep their registers. Static: no weak symbol is left.
-static __attribute__((noinline)) void copy_to(const TilePart& part, float* tile) {
-  for (int r = 0; r < part.rows; ++r)
-    for (int c = 0; c < part.cols; ++c) tile[r * kTileCols + c] = part.data[r * part.stride + c];
-}
-static __attribute__((noinline)) void copy_from(const TilePart& part, const float* tile) {
-  for (int r = 0; r < part.rows; ++r)
-    for (int c = 0; c < part.cols; ++c) part.data[r * part.stride + c] = tile[r * kTileCols + c];
-}
+/// The same where only `count` floats lie there; may be <= 0.
+struct Part {
+  float* at;
+  int count;
+  ACCRUE_INLINE TileVec get() const { return load_partial<TileVec>(at, count); }
+  ACCRUE_INLINE void put(TileVec value) const { store_partial(at, value, count); }
+};
 
 /// kRows x kVecs accumulators. With AVX2 12 accumulators, 2 vectors of b and a broadcast of a fill
 /// the 16 registers. With AVX-512 12 are one vector wide: enough work in flight to hide the stores
-/// and sums of short lanes.
+/// and sums of short lanes, and room for the sum of one lane while the next one's is made.
 template <int kRows, int kVecs>
 struct GemmTile {
   const TileArgs& args;
-  TileVec acc[kRows][kVecs];
+  TileVec acc[kRows][kVecs], held[kRows][kVecs];
 
   ACCRUE_INLINE void run(std::span<const GemmStep> steps) {
     for (const GemmStep& step : steps) {
       if (step.start == GemmStep::Start::zero) {
         each([](TileVec& value, int, int) { value = broadcast<TileVec>(0.0f); });
       } else if (step.start == GemmStep::Start::load) {
-        visit(step.load, false, [](TileVec& value, float* at) { value = load<TileVec>(at); });
+        visit(step.load, [](TileVec& value, auto place) { value = place.get(); });
       }
       chain(step.begin, step.end);
       if (step.closes) each([](TileVec& value, int, int) { value += broadcast<TileVec>(0.0f); });
+      if (step.merges_held)
+        each([this](TileVec& value, int r, int v) { value = held[r][v] + value; });
       for (int i = 0; i < step.num_merges; ++i) {
-        visit(step.merges[i], false, [](TileVec& value, float* at) {
-          value = load<TileVec>(at) + value;
-        });
+        visit(step.merges[i], [](TileVec& value, auto place) { value = place.get() + value; });
       }
-      if (step.store >= 0)
-        visit(step.store, true, [](TileVec& value, float* at) { store(at, value); });
+      if (step.holds) each([this](TileVec& value, int r, int v) { held[r][v] = value; });
+      if (step.store >= 0) visit(step.store, [](TileVec& value, auto place) { place.put(value); });
     }
   }
 
@@ -92,33 +89,27 @@ struct GemmTile {
     }
   }
 
-  /// Calls action(acc, place in the slot) for every accumulator. A buffer that has fewer columns
-  /// than the tile is read and written by way of a whole tile.
+  /// Calls action(acc, its place in the slot) for every accumulator.
   template <class Action>
-  ACCRUE_INLINE void visit(std::int32_t slot, bool writes, const Action& action) {
+  ACCRUE_INLINE void visit(std::int32_t slot, const Action& action) {
     if (slot >= args.num_buffers) {  // apart from buffers: constant offsets save instructions
       float* const at = args.scratch + (slot - args.num_buffers) * kTileSize;
       each([&](TileVec& value, int r, int v) {
-        action(value, at + r * kTileCols + v * kTileVecSize);
+        action(value, Whole{at + r * kTileCols + v * kTileVecSize});
       });
       return;
     }
     const std::int64_t stride = args.buffers[slot].row_stride;
     float* at = args.buffers[slot].data + args.row * stride + args.col;
-    if (args.cols == kVecs * kTileVecSize) {
+    const bool whole = args.cols == kVecs * kTileVecSize;
+    const auto walk = [&](auto place_of) {
       each([&](TileVec& value, int, int v) {
-        action(value, at + v * kTileVecSize);
+        action(value, place_of(at + v * kTileVecSize, v));
         if (v == kVecs - 1) at += stride;
       });
-    } else {
-      float tile[kTileSize];
-      const TilePart part{at, stride, kRows, args.cols};
-      if (!writes) copy_to(part, tile);
-      each([&](TileVec& value, int r, int v) {
-        action(value, tile + r * kTileCols + v * kTileVecSize);
-      });
-      if (writes) copy_from(part, tile);
-    }
+    };
+    if (whole) return walk([](float* p, int) { return Whole{p}; });
+    walk([&](float* p, int v) { return Part{p, args.cols - v * kTileVecSize}; });
   }
 
   template <class Action>

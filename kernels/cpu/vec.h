@@ -51,15 +51,42 @@ ACCRUE_INLINE V broadcast(float x) {
   }
 }
 
-/// The first `count` elements, the rest +0. Touches no byte beyond them.
-ACCRUE_INLINE Vec load_partial(const float* p, int count) {
 #ifdef __AVX2__
-  const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), index));
+/// Ones for the first `count` elements.
+ACCRUE_INLINE __m256i first_of_8(int count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+#ifdef __AVX512F__
+ACCRUE_INLINE __mmask16 first_of_16(int count) { return static_cast<__mmask16>((1U << count) - 1); }
+#endif
+
+/// The first `count` elements, the rest +0. Touches no byte beyond them. A count may be negative
+/// for Vec alone.
+template <class V = Vec>
+ACCRUE_INLINE V load_partial(const float* p, int count) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) return _mm512_maskz_loadu_ps(first_of_16(count), p);
+#endif
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == 32) return _mm256_maskload_ps(p, first_of_8(count));
 #else
-  Vec v = broadcast(0.0f);
-  for (int i = 0; i < count; ++i) v[i] = p[i];
+  V v = broadcast<V>(0.0f);
+  for (int i = 0; i < kVecSize && i < count; ++i) v[i] = p[i];
   return v;
+#endif
+}
+
+/// Stores the first `count` elements; as load_partial.
+template <class V>
+ACCRUE_INLINE void store_partial(float* p, V v, int count) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) return _mm512_mask_storeu_ps(p, first_of_16(count), v);
+#endif
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == 32) return _mm256_maskstore_ps(p, first_of_8(count), v);
+#else
+  for (int i = 0; i < kVecSize && i < count; ++i) p[i] = v[i];
 #endif
 }
 
