@@ -183,28 +183,31 @@ class Comparison {
     Layer layer(size);
     const std::string where = fmt::format(
         "{} x {} x {}, {} thread{}", size.n, size.i, size.o, threads, threads > 1 ? "s" : "");
+    const auto one_lane = [&] { layer.weight_grad(1); };
+    const auto eight_lanes = [&] { layer.weight_grad(8); };
+    // Short lanes live by foreseen branches, which a neighbour on the core unsettles for seconds:
+    // of small sizes the least of some medians, spread over time, is what the lanes cost.
+    double lanes = std::numeric_limits<double>::infinity();
+    int rounds = 0;
+    const auto time_lanes = [&] {
+      const Pair pair =
+          time_in_turns(repeated(eight_lanes, 0.005), repeated(one_lane, 0.005), pairs_);
+      lanes = std::min(lanes, 1 / pair.ratio);
+      ++rounds;
+    };
     const auto compare = [&](const char* what, auto ours, auto peer) {
       report_.compare(fmt::format("{} {}", what, where),
                       time_in_turns(rested(repeated(ours), threads), repeated(peer), pairs_),
                       0.8);
+      if (size.products() < kSmall) time_lanes();
     };
-    const auto one_lane = [&] { layer.weight_grad(1); };
-    const auto eight_lanes = [&] { layer.weight_grad(8); };
     compare(
         "forward", [&] { layer.forward(); }, [&] { layer.peer_forward(); });
     compare(
         "input", [&] { layer.input_grad(); }, [&] { layer.peer_input_grad(); });
     compare("weight", one_lane, [&] { layer.peer_weight_grad(); });
     compare("lanes 8", eight_lanes, [&] { layer.peer_weight_grad(); });
-    // Short lanes live by foreseen branches, which a neighbour on the core unsettles for a while:
-    // the least of a few medians is what the lanes cost.
-    double lanes = std::numeric_limits<double>::infinity();
-    const int rounds = size.products() < kSmall ? 5 : 1;
-    for (int round = 0; round < rounds; ++round) {
-      const Pair pair =
-          time_in_turns(repeated(eight_lanes, 0.005), repeated(one_lane, 0.005), pairs_);
-      lanes = std::min(lanes, 1 / pair.ratio);
-    }
+    time_lanes();
     report_.limit(fmt::format("lanes 8 over lanes 1, least of {} medians {}", rounds, where),
                   lanes,
                   1.15,
