@@ -3,6 +3,7 @@
 
 #include "accrue/core/tensor.h"
 #include "accrue/dist/call.h"
+#include "accrue/dist/movement.h"
 
 #include <cstddef>
 #include <memory>
@@ -15,15 +16,6 @@ namespace accrue::dist {
 struct GroupOptions {
   double timeout = 1800;      ///< seconds that a collective waits for an absent rank
   bool shared_memory = true;  ///< between processes of one host; else they send messages
-};
-
-/// Bytes that one step of a collective moves. What rank r sends to rank d has the size of what rank
-/// d expects from rank r; nothing overlaps.
-struct Movement {
-  /// One per rank, or a single one that goes to all.
-  std::span<const std::span<const std::byte>> outgoing;
-  /// One per rank.
-  std::span<const std::span<std::byte>> incoming;
 };
 
 /// W ranks, each with its own handle. All ranks make the same collective calls in the same order;

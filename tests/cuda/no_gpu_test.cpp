@@ -1,24 +1,79 @@
 // What a CUDA build does on a machine without a GPU.
 #include "accrue/core/error.h"
+#include "accrue/dist/device_link.h"
+#include "accrue/dist/nccl/communicator.h"
+#include "accrue/dist/nccl/link.h"
+#include "accrue/dist/process_group.h"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <set>
 
 using namespace accrue;
 using namespace accrue::kernels;
+using test::message;
+
+namespace {
+
+/// These tests have nothing to say where there is a GPU.
+bool has_gpu() {
+  int count = 0;
+  const bool is_there = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  if (is_there) MESSAGE("skipped: this machine has a GPU");
+  return is_there;
+}
+
+struct Idle final : dist::nccl::Progress {
+  bool is_done() noexcept override { return true; }
+};
+
+}  // namespace
 
 TEST_CASE("cuda.no_gpu: a launch without a GPU is an error that names the kernel and the way out") {
+  if (has_gpu()) return;
   float x[2] = {1, 2}, y[1] = {7};
-  std::string message;
-  try {
+  const std::string said = message<DeviceError>([&] {
     launch_cuda(RowSum<float>{row_major<const float>(x, 1, 2), y}, {});
-  } catch (const DeviceError& error) {
-    message = error.what();
-  }
-  if (message.empty()) {
-    MESSAGE("skipped: this machine has a GPU");
-    return;
-  }
-  CHECK(message.find("[row_sum] cudaError") == 0);
-  CHECK(message.find("without a GPU and its driver use the CPU") != std::string::npos);
+  });
+  CHECK(said.starts_with("[row_sum] cudaError"));
+  CHECK(said.find("without a GPU and its driver use the CPU") != std::string::npos);
   CHECK(y[0] == 7);
+}
+
+TEST_CASE("cuda.no_gpu: NCCL is there and makes identities that differ") {
+  int version = 0;
+  REQUIRE(ncclGetVersion(&version) == ncclSuccess);
+  CHECK(version >= 22800);
+  std::set<std::string> ids;
+  for (int i = 0; i < 3; ++i) ids.insert(dist::nccl::transport().make_id());
+  CHECK(ids.size() == 3);
+  CHECK(ids.begin()->size() == sizeof(ncclUniqueId));
+  MESSAGE("NCCL ", version);
+}
+
+TEST_CASE("cuda.no_gpu: a communicator without a GPU is an error that says what to do") {
+  if (has_gpu()) return;
+  ncclUniqueId id;
+  const std::string bytes = dist::nccl::transport().make_id();
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  Idle idle;
+  const std::string said =
+      message<DeviceError>([&] { dist::nccl::Communicator(id, 0, 1, 10, idle); });
+  CHECK(said.starts_with("[ncclCommInitRankConfig] unhandled cuda error"));
+  CHECK(said.find("every rank needs an NVIDIA GPU of its own and its driver, else keep tensors on "
+                  "the CPU") != std::string::npos);
+}
+
+TEST_CASE("cuda.no_gpu: connecting ranks without GPUs names a rank and the call that failed") {
+  if (has_gpu()) return;
+  const auto self = dist::self_group();
+  const std::string said = message<DeviceError>(
+      [&] { dist::connect_devices(*self, dist::nccl::transport(), Device::cuda(0)); });
+  CHECK(
+      said.starts_with("[connect_devices] all ranks must have a GPU, got a failure on rank 0: "
+                       "[cudaSetDevice] cudaError"));
 }

@@ -1,0 +1,67 @@
+#include "accrue/dist/device_link.h"
+
+#include "accrue/dist/caught_text.h"
+#include "accrue/dist/process_group.h"
+
+namespace accrue::dist {
+namespace {
+
+constexpr char kFine = '.', kFailed = '!';  // the first byte of what a rank tells
+
+/// Tells all ranks what attempt() returns. All throw, with one text, where it failed on any.
+template <class Attempt>
+std::vector<std::string> tell(ProcessGroup& group, const char* wanted, const Attempt& attempt) {
+  std::string mine;
+  try {
+    mine = kFine + attempt();
+  } catch (...) {
+    mine = kFailed + caught_text();
+  }
+  std::vector<std::string> told = group.all_gather_bytes(mine);
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    ACCRUE_CHECK(told[rank].front() == kFine,
+                 DeviceError,
+                 "connect_devices",
+                 wanted,
+                 ", got a failure on rank ",
+                 rank,
+                 ": ",
+                 told[rank].substr(1));
+    told[rank].erase(0, 1);
+  }
+  return told;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceLink> connect_devices(ProcessGroup& group,
+                                            DeviceTransport& transport,
+                                            Device device) {
+  const std::vector<std::string> gpus =
+      tell(group, "all ranks must have a GPU", [&] { return transport.identity(device); });
+  for (std::size_t a = 0; a < gpus.size(); ++a) {
+    for (std::size_t b = a + 1; b < gpus.size(); ++b) {
+      ACCRUE_CHECK(gpus[a] != gpus[b],
+                   DeviceError,
+                   "connect_devices",
+                   "each rank must have a GPU of its own, got ranks ",
+                   a,
+                   " and ",
+                   b,
+                   " both on ",
+                   gpus[a],
+                   "; start at most one rank per GPU and give rank r of a host cuda:r");
+    }
+  }
+  const std::string id = tell(group, "rank 0 must begin", [&] {
+                           return group.rank() == 0 ? transport.make_id() : "";
+                         }).front();
+  std::unique_ptr<DeviceLink> link;
+  tell(group, "all ranks must connect", [&] {
+    link = transport.connect(id, group.rank(), group.size(), device, group.timeout());
+    return std::string();
+  });
+  return link;
+}
+
+}  // namespace accrue::dist

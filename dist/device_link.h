@@ -1,0 +1,58 @@
+// DeviceLink: moves device memory between ranks, without a detour over the host.
+#pragma once
+
+#include "accrue/core/device.h"
+#include "accrue/core/dtype.h"
+#include "accrue/dist/movement.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace accrue::dist {
+
+class ProcessGroup;
+
+/// The connection of one rank's GPU to those of the other ranks. Calls queue work and return. What
+/// the calling thread queued on the device before comes first, what it queues after comes later.
+///
+/// Errors:  what broke the link, from every later call: TimeoutError where queued work was not done
+///          in time; DistributedError for a rank that is gone or left by abort().
+/// Threads: one at a time, but abort() any.
+class DeviceLink {
+ public:
+  virtual ~DeviceLink() = default;
+
+  /// As ProcessGroup::move(), on device memory. Nothing that a rank sends itself is moved.
+  virtual void move(const Movement& movement) = 0;
+  /// data = the sum over all ranks, in the order that the transport likes best.
+  virtual void all_reduce(void* data, std::int64_t count, DType dtype) = 0;
+  /// Throws what broke the link.
+  virtual void check() = 0;
+  /// Queued movements end, undone, on this rank; the others learn of it.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// What connects devices: NCCL, in the CUDA part of the library.
+class DeviceTransport {
+ public:
+  virtual ~DeviceTransport() = default;
+
+  /// Tells one GPU from another, on any host. Errors: DeviceError where `device` cannot be used.
+  virtual std::string identity(Device device) = 0;
+  /// What all ranks must pass to connect(); one rank calls this.
+  virtual std::string make_id() = 0;
+  /// Collective. Errors: DeviceError; TimeoutError after so many seconds.
+  virtual std::unique_ptr<DeviceLink> connect(
+      const std::string& id, int rank, int size, Device device, double timeout) = 0;
+};
+
+/// Connects the devices of a group, one rank per GPU. Collective.
+///
+/// Errors:  DeviceError with one text on all ranks, naming the rank without a usable GPU or the two
+///          ranks that share one; those of the group.
+std::unique_ptr<DeviceLink> connect_devices(ProcessGroup& group,
+                                            DeviceTransport& transport,
+                                            Device device);
+
+}  // namespace accrue::dist

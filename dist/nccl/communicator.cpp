@@ -1,0 +1,178 @@
+#include "accrue/dist/nccl/communicator.h"
+
+#include <utility>
+
+namespace accrue::dist::nccl {
+namespace {
+
+constexpr std::chrono::milliseconds kGlance{5}, kPoll{1};
+constexpr double kGrace = 0.2;  // seconds in which a group that is being issued may end
+
+std::string words_of(ncclResult_t result, const char* call, ncclComm_t comm) {
+  const char* const more = ncclGetLastError(comm);
+  const bool has_more = more != nullptr && *more != '\0';
+  return text(
+      "[", call, "] ", ncclGetErrorString(result), has_more ? ": " : "", has_more ? more : "");
+}
+
+template <class Done>
+bool wait_until(const Done& done, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!done()) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+    if (waited.count() > seconds) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
+}  // namespace
+
+void check(ncclResult_t result, const char* call, ncclComm_t comm) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const std::string words = words_of(result, call, comm);
+  if (result == ncclRemoteError) {
+    fail<DistributedError>(words, "; see why that rank ended, then start all ranks again");
+  }
+  fail<DeviceError>(words,
+                    "; every rank needs an NVIDIA GPU of its own and its driver, else keep tensors "
+                    "on the CPU; NCCL_DEBUG=INFO says more");
+}
+
+Communicator::Communicator(
+    const ncclUniqueId& id, int rank, int size, double timeout, Progress& progress)
+    : timeout_(timeout), progress_(progress) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclResult_t result = ncclCommInitRankConfig(&comm_, size, id, rank, &config);
+  if (result == ncclInProgress) result = await(timeout);
+  if (result != ncclSuccess) {
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    try {
+      ACCRUE_CHECK(result != ncclInProgress,
+                   TimeoutError,
+                   "ncclCommInitRankConfig",
+                   "all ranks must come within ",
+                   timeout,
+                   " s; see what the other ranks do, or raise the timeout");
+      check(result, "ncclCommInitRankConfig", comm);
+    } catch (...) {
+      if (comm != nullptr) ncclCommAbort(comm);
+      throw;
+    }
+  }
+  watcher_ = std::thread([this] { watch(); });
+}
+
+Communicator::~Communicator() {
+  if (progress_.is_done()) {
+    const std::lock_guard lock(mutex_);
+    is_active_ = false;
+  } else {
+    abort("its communicator was destroyed while work was under way");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+  if (comm_ == nullptr) return;
+  ncclCommFinalize(comm_);
+  await(1);
+  ncclCommDestroy(comm_);
+}
+
+/// What NCCL says once it no longer says that it is in progress, or after so many seconds.
+ncclResult_t Communicator::await(double seconds) {
+  ncclResult_t state = ncclInProgress;
+  wait_until(
+      [&] {
+        const std::lock_guard lock(mutex_);
+        return comm_ == nullptr || ncclCommGetAsyncError(comm_, &state) != ncclSuccess ||
+               state != ncclInProgress;
+      },
+      seconds);
+  return state;
+}
+
+void Communicator::check_intact() {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+ncclComm_t Communicator::begin(const char* name) {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  is_issuing_ = is_active_ = true;
+  name_ = name;
+  began_ = Clock::now();
+  changed_.notify_all();
+  return comm_;
+}
+
+void Communicator::end(ncclResult_t result) {
+  if (result == ncclInProgress) result = await(timeout_);
+  is_issuing_ = false;
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  check(result, name_, comm_);
+}
+
+void Communicator::watch() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return is_stopping_ || (is_active_ && !error_); });
+    if (is_stopping_) return;
+    if (!is_issuing_ && progress_.is_done()) {
+      is_active_ = false;
+      continue;
+    }
+    if (std::exception_ptr fault = find_fault(Clock::now())) {
+      lock.unlock();
+      break_off(std::move(fault));
+      lock.lock();
+      continue;
+    }
+    changed_.wait_for(lock, kGlance);
+  }
+}
+
+/// What is wrong with the work under way, or null. Under the mutex.
+std::exception_ptr Communicator::find_fault(Clock::time_point now) {
+  ncclResult_t state = ncclSuccess;
+  ncclCommGetAsyncError(comm_, &state);
+  try {
+    check(state, name_, comm_);
+    ACCRUE_CHECK(std::chrono::duration<double>(now - began_).count() < timeout_,
+                 TimeoutError,
+                 name_,
+                 "all ranks must come within ",
+                 timeout_,
+                 " s, got some that did not; see what the other ranks do, or raise the timeout");
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void Communicator::abort(const std::string& reason) noexcept {
+  break_off(std::make_exception_ptr(
+      DistributedError(text("[nccl] a rank must stay in its group, got this one gone: ", reason))));
+}
+
+/// NCCL's own abort frees the communicator, so nobody may see it any more.
+void Communicator::break_off(std::exception_ptr error) noexcept {
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    comm = std::exchange(comm_, nullptr);
+  }
+  if (comm == nullptr) return;
+  // A group that hangs while it is issued ends by the abort; others end before.
+  wait_until([&] { return !is_issuing_.load(); }, kGrace);
+  ncclCommAbort(comm);
+}
+
+}  // namespace accrue::dist::nccl

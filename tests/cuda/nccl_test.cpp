@@ -1,0 +1,189 @@
+// The NCCL transport between ranks that are threads: what arrives, and what happens when ranks
+// fail.
+#include "accrue/dist/device_link.h"
+#include "accrue/dist/nccl/link.h"
+#include "accrue/dist/threads.h"
+#include "accrue/kernels/simt/memory.h"
+#include "accrue/tests/dist/messages.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace accrue;
+using namespace accrue::dist;
+using test::message;
+
+namespace {
+
+using Link = std::unique_ptr<DeviceLink>;
+
+/// Calls body(group, link) on a thread per rank, rank r on cuda:r.
+template <class Body>
+void with_links(int size, const Body& body, double timeout = 60) {
+  run_ranks(size,
+            [&](ProcessGroup& group) {
+              Link link = connect_devices(group, nccl::transport(), Device::cuda(group.rank()));
+              body(group, link);
+            },
+            {.timeout = timeout});
+}
+
+/// `count` numbers in the memory of a simulated device.
+struct Numbers {
+  explicit Numbers(std::size_t count) : memory(count * sizeof(float)), size(count) {}
+  float* data() const { return reinterpret_cast<float*>(memory.data()); }
+  std::span<std::byte> part(std::size_t begin, std::size_t count) const {
+    return {memory.data() + begin * sizeof(float), count * sizeof(float)};
+  }
+  simt::GuardedMemory memory;
+  std::size_t size;
+};
+
+float value_of(int from, int to, std::size_t i) {
+  return static_cast<float>(from * 100 + to * 10) + static_cast<float>(i % 7);
+}
+
+}  // namespace
+
+TEST_CASE("cuda.nccl: pieces of any size go to their ranks") {
+  for (const int size : {1, 2, 3, 4}) {
+    with_links(size, [&](ProcessGroup& group, Link& link) {
+      const auto ranks = static_cast<std::size_t>(size);
+      const int me = group.rank();
+      for (const std::size_t count : {0, 1, 1000, 50000}) {
+        // Rank r sends count + d numbers to rank d.
+        const Numbers out(ranks * (count + ranks)), in(ranks * (count + ranks));
+        std::vector<std::span<const std::byte>> outgoing;
+        std::vector<std::span<std::byte>> incoming;
+        for (std::size_t r = 0; r < ranks; ++r) {
+          outgoing.push_back(out.part(r * (count + ranks), count + r));
+          incoming.push_back(in.part(r * (count + ranks), count + static_cast<std::size_t>(me)));
+          for (std::size_t i = 0; i < count + r; ++i) {
+            out.data()[r * (count + ranks) + i] = value_of(me, static_cast<int>(r), i);
+          }
+        }
+        link->move({outgoing, incoming});
+        bool is_right = true;
+        for (int r = 0; r < size; ++r) {
+          for (std::size_t i = 0; i < count + static_cast<std::size_t>(me); ++i) {
+            const float got = in.data()[static_cast<std::size_t>(r) * (count + ranks) + i];
+            is_right &= r == me || got == value_of(r, me, i);
+          }
+        }
+        CHECK(is_right);
+      }
+    });
+  }
+}
+
+TEST_CASE("cuda.nccl: what one rank shows arrives at all, in one array or in several") {
+  with_links(3, [&](ProcessGroup& group, Link& link) {
+    for (const std::size_t gap : {0, 5}) {
+      const std::size_t count = 1000;
+      const Numbers all(3 * (count + gap));
+      std::vector<std::span<std::byte>> incoming;
+      for (std::size_t r = 0; r < 3; ++r) incoming.push_back(all.part(r * (count + gap), count));
+      const auto me = static_cast<std::size_t>(group.rank());
+      for (std::size_t i = 0; i < count; ++i) {
+        all.data()[me * (count + gap) + i] = value_of(group.rank(), 0, i);
+      }
+      const std::span<const std::byte> mine = incoming[me];
+      link->move({{&mine, 1}, incoming});
+      bool is_right = true;
+      for (std::size_t r = 0; r < 3; ++r) {
+        for (std::size_t i = 0; i < count; ++i) {
+          is_right &= all.data()[r * (count + gap) + i] == value_of(static_cast<int>(r), 0, i);
+        }
+      }
+      CHECK(is_right);
+    }
+  });
+}
+
+TEST_CASE("cuda.nccl: the fast sum adds all ranks and leaves the same bits on all") {
+  with_links(4, [&](ProcessGroup& group, Link& link) {
+    const Numbers numbers(1001);
+    for (std::size_t i = 0; i < numbers.size; ++i) numbers.data()[i] = value_of(group.rank(), 0, i);
+    link->all_reduce(numbers.data(), 1001, DType::float32);
+    bool is_right = true;
+    for (std::size_t i = 0; i < numbers.size; ++i) {
+      is_right &= numbers.data()[i] == 600 + 4 * static_cast<float>(i % 7);
+    }
+    CHECK(is_right);
+    CHECK_THROWS_AS(link->all_reduce(numbers.data(), 1, DType::int64), DTypeError);
+  });
+}
+
+TEST_CASE("cuda.nccl: ranks on one GPU, or without one, are refused on all ranks with one text") {
+  run_ranks(3, [](ProcessGroup& group) {
+    const std::string said = message<DeviceError>(
+        [&] { connect_devices(group, nccl::transport(), Device::cuda(group.rank() / 2)); });
+    CHECK(said ==
+          "[connect_devices] each rank must have a GPU of its own, got ranks 0 and 1 both on "
+          "simulated cuda:0; start at most one rank per GPU and give rank r of a host cuda:r");
+  });
+
+  struct Broken final : DeviceTransport {
+    std::string identity(Device device) override {
+      ACCRUE_CHECK(device.index != 1, DeviceError, "gpu", "there is no ", device.str());
+      return device.str();
+    }
+    std::string make_id() override { return ""; }
+    Link connect(const std::string&, int rank, int, Device, double) override {
+      ACCRUE_CHECK(rank != 2, DeviceError, "nccl", "rank 2 cannot");
+      return nullptr;
+    }
+  };
+  run_ranks(3, [](ProcessGroup& group) {
+    Broken broken;
+    CHECK(
+        message<DeviceError>([&] { connect_devices(group, broken, Device::cuda(group.rank())); }) ==
+        "[connect_devices] all ranks must have a GPU, got a failure on rank 1: [gpu] there is no "
+        "cuda:1");
+    CHECK(
+        message<DeviceError>(
+            [&] { connect_devices(group, broken, Device::cuda(group.rank() + 2)); }) ==
+        "[connect_devices] all ranks must connect, got a failure on rank 2: [nccl] rank 2 cannot");
+  });
+}
+
+TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline") {
+  with_links(
+      2,
+      [&](ProcessGroup& group, Link& link) {
+        const Numbers numbers(10);
+        if (group.rank() == 0) {
+          const auto start = std::chrono::steady_clock::now();
+          const std::string said =
+              message<TimeoutError>([&] { link->all_reduce(numbers.data(), 10, DType::float32); });
+          CHECK(said ==
+                "[all_reduce] all ranks must come within 0.3 s, got some that did not; see what "
+                "the other ranks do, or raise the timeout");
+          CHECK(message<TimeoutError>([&] { link->check(); }) == said);
+          CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+        } else {
+          std::this_thread::sleep_for(std::chrono::milliseconds(900));
+        }
+      },
+      0.3);
+}
+
+TEST_CASE("cuda.nccl: a rank that aborts ends the wait of the others at once") {
+  with_links(3, [&](ProcessGroup& group, Link& link) {
+    const Numbers numbers(10);
+    const auto start = std::chrono::steady_clock::now();
+    if (group.rank() == 1) {
+      link->abort("it has no gradients");
+      CHECK(message<DistributedError>([&] { link->check(); }) ==
+            "[nccl] a rank must stay in its group, got this one gone: it has no gradients");
+    } else {
+      const std::string said =
+          message<DistributedError>([&] { link->all_reduce(numbers.data(), 10, DType::float32); });
+      CHECK(said.starts_with(
+          "[all_reduce] remote process exited or there was a network error: rank"));
+    }
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  });
+}
