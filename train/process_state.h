@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,11 @@ class ProcessState {
     body();
   }
 
+  /// Writes `parts` and a line's end to `out` on the main process of each host.
+  template <class... Parts>
+  void print(std::ostream& out, const Parts&... parts) const {
+    if (is_local_main_process()) (out << ... << parts) << std::endl;
+  }
   /// `body` runs on one process, or one of each host; nobody waits.
   template <class Body>
   void on_main_process(const Body& body) const {

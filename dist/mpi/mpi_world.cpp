@@ -4,7 +4,10 @@
 #include "accrue/dist/mpi/processes.h"
 #include "accrue/dist/shared_group.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace accrue::dist {
 namespace {
@@ -13,27 +16,45 @@ using mpi::call;
 
 std::shared_ptr<ProcessGroup> make_group(MPI_Comm parent, const GroupOptions& options);
 
+/// Where the processes of one host meet. MPI's part lives until MPI ends.
+struct Place {
+  MPI_Comm comm;
+  mpi::Processes processes;
+  SharedRegion region;
+};
+
 /// Processes of one host, which use MPI to find each other and then meet in shared memory.
 class HostGroup final : public SharedGroup, public mpi::World {
  public:
-  HostGroup(MPI_Comm comm,
-            int rank,
-            int size,
-            const GroupOptions& options,
-            mpi::Processes processes,
-            SharedRegion region)
-      : SharedGroup(rank, size, options.timeout, std::move(region)),
-        comm_(comm),
-        processes_(std::move(processes)) {}
+  HostGroup(Place place, int rank, int size, double timeout)
+      : SharedGroup(rank, size, timeout, place.region), place_(std::move(place)) {}
   ~HostGroup() override { leave("it dropped its handle of the group"); }
   const char* backend() const override { return "mpi"; }
   void leave(const std::string& reason) noexcept override {
     if (!mpi::is_over()) SharedGroup::leave(reason);
   }
 
+  /// Takes the place of a duplicate that has ended on all ranks, before a new one.
   std::shared_ptr<ProcessGroup> duplicate() override {
-    begin_empty(CallKind::duplicate);
-    return add_twin(make_group(comm_, {.timeout = timeout()}));
+    std::string ended;  // here: a letter for each that was made
+    for (const Twin& twin : twins_) ended += twin.handle.expired() ? kEnded : 'n';
+    const auto told = begin_all_gather_bytes({.kind = CallKind::duplicate}, ended);
+    const auto has_ended = [&](std::size_t twin) {
+      return std::ranges::all_of(told, [&](const std::string& other) {
+        return twin < other.size() && other[twin] == kEnded;
+      });
+    };
+    std::size_t at = 0;
+    while (at < twins_.size() && !has_ended(at)) ++at;
+    std::shared_ptr<HostGroup> twin;
+    if (at < twins_.size()) {
+      twin = reopen(twins_[at].place);
+    } else {
+      twin = std::static_pointer_cast<HostGroup>(make_group(place_.comm, {.timeout = timeout()}));
+      twins_.push_back({twin->place_, {}});
+    }
+    twins_[at].handle = twin;
+    return add_twin(twin);
   }
   bool end(double seconds) noexcept override {
     leave_twins();
@@ -42,11 +63,23 @@ class HostGroup final : public SharedGroup, public mpi::World {
   }
 
  private:
-  void note_broken() noexcept override { mpi::note_breakage(); }
-  bool is_alive(int rank) const noexcept override { return !processes_.is_dead(rank); }
+  struct Twin {
+    Place place;
+    std::weak_ptr<HostGroup> handle;
+  };
 
-  MPI_Comm comm_;
-  mpi::Processes processes_;
+  static constexpr char kEnded = 'y';
+
+  std::shared_ptr<HostGroup> reopen(Place& place) const {
+    if (rank() == 0) place.region.construct();
+    call("MPI_Barrier", [&] { return MPI_Barrier(place.comm); });
+    return std::make_shared<HostGroup>(place, rank(), size(), timeout());
+  }
+  void note_broken() noexcept override { mpi::note_breakage(); }
+  bool is_alive(int rank) const noexcept override { return !place_.processes.is_dead(rank); }
+
+  Place place_;
+  std::vector<Twin> twins_;
 };
 
 /// A window of MPI's. It lives until MPI ends, because a rank that leaves cannot tell whether the
@@ -84,8 +117,8 @@ std::shared_ptr<ProcessGroup> make_group(MPI_Comm parent, const GroupOptions& op
   call("MPI_Comm_size", [&] { return MPI_Comm_size(host, &host_size); });
   mpi::Processes processes(comm, host);
   if (host_size == size && options.shared_memory) {
-    return std::make_shared<HostGroup>(
-        comm, rank, size, options, std::move(processes), region_of(host, rank, size));
+    Place place{comm, std::move(processes), region_of(host, rank, size)};
+    return std::make_shared<HostGroup>(std::move(place), rank, size, options.timeout);
   }
   call("MPI_Comm_free", [&] { return MPI_Comm_free(&host); });
   return std::make_shared<mpi::MessageGroup>(

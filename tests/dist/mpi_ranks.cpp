@@ -8,9 +8,12 @@
 #include "accrue/tests/dist/sum_checks.h"
 #include "accrue/tests/support/doctest.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 using namespace accrue;
@@ -75,6 +78,29 @@ TEST_CASE("dist.mpi_ranks: calls that differ end in one text on all ranks") {
                        "all_reduce(sum) of 3 float32; rank 1: call 1, broadcast(from rank 0)"));
   for (const std::string& other : group().all_gather_bytes(said)) CHECK(other == said);
   CHECK(message<MismatchError>([&] { twin->barrier(); }) == said);
+}
+
+TEST_CASE("dist.mpi_ranks: a duplicate takes the memory of one that has ended, broken or not") {
+  const auto num_mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  };
+  const auto use = [](ProcessGroup& twin, std::int64_t size) {
+    Tensor tensor = Tensor::ones({size});
+    twin.all_reduce(tensor);
+    CHECK(tensor.to_vector<float>()[0] == static_cast<float>(twin.size()));
+  };
+  const auto kept = group().duplicate();
+  use(*group().duplicate(), 3);
+  const auto before = num_mappings();
+  for (int i = 0; i < 20; ++i) {
+    const auto twin = group().duplicate();
+    use(*twin, 3);
+    // The last call breaks it; no rank comes to another before all have its error.
+    CHECK_THROWS_AS(use(*twin, 3 + twin->rank()), MismatchError);
+    use(*kept, 5);
+  }
+  if (group().shares_memory()) CHECK(num_mappings() == before);
 }
 
 TEST_CASE("dist.mpi_ranks: an absent rank is named within the deadline and half a second") {

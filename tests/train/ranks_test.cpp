@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <sstream>
 
 using namespace accrue;
 using train::Accelerator;
@@ -208,6 +209,9 @@ TEST_CASE("train.ranks: bodies for one process run there alone") {
     ranks.local_main_process_first([&] {
       if (seen[4] == -1) seen[4] = group.rank();
     });
+    std::ostringstream printed;
+    ranks.print(printed, "loss ", 0.5);
+    CHECK(printed.str() == (group.rank() == 0 ? "loss 0.5\n" : ""));
     CHECK_THROWS_WITH_AS(
         ranks.on_process(3, [] {}), "[on_process] the rank must lie in [0, 3), got 3", IndexError);
   });
