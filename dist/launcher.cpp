@@ -34,7 +34,9 @@ std::optional<int> number(const char* name) {
                    got,
                    " without it; type accrue launch --num_processes ",
                    size,
-                   " PROGRAM, or mpirun -n ",
+                   " PROGRAM, mpirun -n ",
+                   size,
+                   " PROGRAM, or srun --mpi=pmix -n ",
                    size,
                    " PROGRAM");
 }

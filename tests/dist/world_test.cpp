@@ -59,10 +59,12 @@ std::string refusal(const Variables& variables) {
 TEST_CASE("dist.world: several processes without MPI are refused with what to type") {
   CHECK(refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}) ==
         "[world] several processes must be started through MPI, got RANK=1 and WORLD_SIZE=2 "
-        "without it; type accrue launch --num_processes 2 PROGRAM, or mpirun -n 2 PROGRAM");
+        "without it; type accrue launch --num_processes 2 PROGRAM, mpirun -n 2 PROGRAM, or "
+        "srun --mpi=pmix -n 2 PROGRAM");
   CHECK(refusal({{"SLURM_STEP_NUM_TASKS", "4"}}) ==
         "[world] several processes must be started through MPI, got SLURM_STEP_NUM_TASKS=4 without "
-        "it; type accrue launch --num_processes 4 PROGRAM, or mpirun -n 4 PROGRAM");
+        "it; type accrue launch --num_processes 4 PROGRAM, mpirun -n 4 PROGRAM, or srun "
+        "--mpi=pmix -n 4 PROGRAM");
 }
 
 TEST_CASE("dist.world: variables that contradict each other are refused") {

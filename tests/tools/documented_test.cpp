@@ -86,7 +86,8 @@ TEST_CASE("tools.documented: several processes that no MPI started are told what
   const std::string program = "../bench/docs_causal_lm 2>&1";
   const auto message = [](const std::string& got) {
     return "docs_causal_lm: [world] several processes must be started through MPI, got " + got +
-           " without it; type accrue launch --num_processes 2 PROGRAM, or mpirun -n 2 PROGRAM\n";
+           " without it; type accrue launch --num_processes 2 PROGRAM, mpirun -n 2 PROGRAM, or "
+           "srun --mpi=pmix -n 2 PROGRAM\n";
   };
   const Run torchrun = accrue::test::shell("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " + program);
   CHECK(torchrun.code == 78);
