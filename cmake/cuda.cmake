@@ -3,6 +3,8 @@ if(ACCRUE_CUDA STREQUAL "on")
   # Code for A100, H100 / H200 and B200, and PTX for later chips.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual)
   enable_language(CUDA)
+  find_package(CUDAToolkit 13 REQUIRED)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # one runtime for kernels and NCCL
   # CMake 3.25 does not know that nvcc 13 speaks C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

@@ -4,6 +4,7 @@
 #include "accrue/dist/nccl/communicator.h"
 #include "accrue/dist/nccl/link.h"
 #include "accrue/dist/process_group.h"
+#include "accrue/kernels/cuda/blas.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
@@ -76,4 +77,12 @@ TEST_CASE("cuda.no_gpu: connecting ranks without GPUs names a rank and the call 
   CHECK(
       said.starts_with("[connect_devices] all ranks must have a GPU, got a failure on rank 0: "
                        "[cudaSetDevice] cudaError"));
+}
+
+TEST_CASE("cuda.no_gpu: a handle of cuBLAS without a GPU is an error that says what to do") {
+  if (has_gpu()) return;
+  CHECK(
+      message<DeviceError>([] { cuda::Blas blas; }) ==
+      "[cublasCreate] CUBLAS_STATUS_NOT_INITIALIZED: the library was not initialized; speed modes "
+      "need an NVIDIA GPU and its driver, else use MatmulPrecision::ieee");
 }

@@ -1,0 +1,100 @@
+// cuBLAS in the simulator: products by plain loops over rounded operands.
+#include "accrue/kernels/simt/cublas/cublas_v2.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+struct cublasContext {};
+
+namespace {
+
+/// Rounds to nearest even at so many bits of the fraction.
+float round_to(float x, int fraction_bits) {
+  if (x != x) return x;
+  const int dropped = 23 - fraction_bits;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t half = (1U << (dropped - 1)) - 1 + (bits >> dropped & 1U);
+  return std::bit_cast<float>((bits + half) >> dropped << dropped);
+}
+
+/// op(matrix), column-major.
+struct Operand {
+  const float* data;
+  std::int64_t row_stride, col_stride;
+  int fraction_bits;
+
+  Operand(const void* elements, cublasOperation_t operation, int leading, int bits)
+      : data(static_cast<const float*>(elements)),
+        row_stride(operation == CUBLAS_OP_N ? 1 : leading),
+        col_stride(operation == CUBLAS_OP_N ? leading : 1),
+        fraction_bits(bits) {}
+  float operator()(std::int64_t i, std::int64_t j) const {
+    return round_to(data[i * row_stride + j * col_stride], fraction_bits);
+  }
+};
+
+}  // namespace
+
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  *handle = new cublasContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t) {
+  return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasGetStatusName(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
+                                               : "CUBLAS_STATUS_NOT_INITIALIZED";
+}
+
+const char* cublasGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter"
+                                               : "the library was not initialized";
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle,
+                            cublasOperation_t transa,
+                            cublasOperation_t transb,
+                            int m,
+                            int n,
+                            int k,
+                            const void* alpha,
+                            const void* a,
+                            cudaDataType_t,
+                            int lda,
+                            const void* b,
+                            cudaDataType_t,
+                            int ldb,
+                            const void* beta,
+                            void* c,
+                            cudaDataType_t,
+                            int ldc,
+                            cublasComputeType_t compute,
+                            cublasGemmAlgo_t) {
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const bool is_right = m >= 0 && n >= 0 && k >= 0 && ldc >= std::max(1, m) &&
+                        lda >= std::max(1, transa == CUBLAS_OP_N ? m : k) &&
+                        ldb >= std::max(1, transb == CUBLAS_OP_N ? k : n);
+  if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
+  const int bits = compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10 : 7;
+  const Operand left(a, transa, lda, bits), right(b, transb, ldb, bits);
+  const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      float sums[4] = {};
+      for (std::int64_t l = 0; l < k; ++l) sums[l % 4] += left(i, l) * right(l, j);
+      float& out = static_cast<float*>(c)[i + j * ldc];
+      const float product = scale * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+      out = keep == 0 ? product : product + keep * out;  // beta 0 does not read c
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
