@@ -1,8 +1,8 @@
 // BroadcastGrad on the CPU: the lane program runs on an accumulator of the parameter's size.
-#include "accrue/kernels/broadcast_grad.h"
+#include "accrue/kernels/cpu/broadcast_grad.h"
 
 #include "accrue/core/strided.h"
-#include "accrue/kernels/cpu/broadcast_grad.h"
+#include "accrue/kernels/broadcast_grad_checks.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/float_mode.h"
 
@@ -126,59 +126,12 @@ class ParameterTile {
   std::int64_t runs_per_row_ = 0;
 };
 
-template <class T>
-void check_dtype(const Tensor& operand) {
-  ACCRUE_CHECK(operand.dtype() == dtype_of<T>,
-               DTypeError,
-               BroadcastGrad<T>::kName,
-               "operands must have the parameter's dtype ",
-               dtype_of<T>,
-               ", got ",
-               operand.dtype(),
-               "; convert with to()");
-}
-
-template <class T>
-void check_shapes(const BroadcastGrad<T>& args) {
-  const char* name = BroadcastGrad<T>::kName;
-  const Shape& shape = args.a.shape();
-  ACCRUE_CHECK(!args.b.defined() || args.b.shape() == shape,
-               ShapeError,
-               name,
-               "the factor must have the gradient's shape ",
-               shape,
-               ", got ",
-               args.b.shape(),
-               "; expand it first");
-  ACCRUE_CHECK(broadcast_shapes(args.shape, shape, name) == shape,
-               ShapeError,
-               name,
-               "the parameter must broadcast to the gradient's shape ",
-               shape,
-               ", got ",
-               args.shape,
-               "; reduce the gradient first");
-  ACCRUE_CHECK(args.row_dims >= 0 && args.row_dims <= shape.rank(),
-               ShapeError,
-               name,
-               "row_dims must lie in [0, ",
-               shape.rank(),
-               "], got ",
-               args.row_dims,
-               "; it counts leading dimensions");
-}
-
 }  // namespace
 
 template <class T>
 void launch_cpu(const BroadcastGrad<T>& args) {
   const DefaultFloats floats;
-  check_dtype<T>(args.a);
-  if (args.b.defined()) check_dtype<T>(args.b);
-  check_shapes(args);
-  const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());
-  const std::int64_t num_rows = product(args.a.shape(), 0, args.row_dims);
-  check_lane_program(args.program, BroadcastGrad<T>::kName, num_rows, num_buffers);
+  check_arguments(args);
   ParameterTile<T> tile(args);
   const auto& instructions = args.program.instructions;
   interpret(instructions.data(), instructions.data() + instructions.size(), tile);

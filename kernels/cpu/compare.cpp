@@ -1,6 +1,7 @@
 // Launchers of comparisons and choices: checks, the split into runs, the choice of the loop.
 #include "accrue/kernels/cpu/compare.h"
 
+#include "accrue/kernels/compare_checks.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel_runs.h"
 
@@ -8,35 +9,6 @@ namespace accrue::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;  // elements that are worth waking a thread for
-
-void check_operand(const char* operation, const Tensor& x, const Shape& shape, DType dtype) {
-  ACCRUE_CHECK(x.shape() == shape,
-               ShapeError,
-               operation,
-               "operands must have the result's shape ",
-               shape,
-               ", got ",
-               x.shape(),
-               "; expand them first");
-  ACCRUE_CHECK(x.dtype() == dtype,
-               DTypeError,
-               operation,
-               "operands must have dtype ",
-               dtype,
-               ", got ",
-               x.dtype(),
-               "; convert with to()");
-}
-
-const std::byte* bytes_of(const Tensor& x) {
-  return visit_dtype(x.dtype(),
-                     [&]<class T>(T) { return reinterpret_cast<const std::byte*>(x.data<T>()); });
-}
-
-std::byte* mutable_bytes_of(Tensor& x) {
-  return visit_dtype(x.dtype(),
-                     [&]<class T>(T) { return reinterpret_cast<std::byte*>(x.mutable_data<T>()); });
-}
 
 }  // namespace
 
@@ -46,17 +18,8 @@ const char* name_of(CompareOp op) {
 }
 
 void launch_cpu(const Compare& args) {
-  const char* name = name_of(args.op);
+  check_arguments(args);
   const Shape& shape = args.y.shape();
-  ACCRUE_CHECK(size_of(args.a.dtype()) != 2,
-               DTypeError,
-               name,
-               "compares no stored halves, got ",
-               args.a.dtype(),
-               "; convert with to()");
-  check_operand(name, args.y, shape, DType::boolean);
-  check_operand(name, args.a, shape, args.a.dtype());
-  check_operand(name, args.b, shape, args.a.dtype());
   const std::byte *a = bytes_of(args.a), *b = bytes_of(args.b);
   bool* const y = args.y.mutable_data<bool>();
   const std::int64_t size = size_of(args.a.dtype());
@@ -78,10 +41,8 @@ void launch_cpu(const Compare& args) {
 }
 
 void launch_cpu(const Where& args) {
+  check_arguments(args);
   const Shape& shape = args.y.shape();
-  check_operand(Where::kName, args.condition, shape, DType::boolean);
-  check_operand(Where::kName, args.a, shape, args.y.dtype());
-  check_operand(Where::kName, args.b, shape, args.y.dtype());
   const bool* const condition = args.condition.data<bool>();
   const std::byte *a = bytes_of(args.a), *b = bytes_of(args.b);
   std::byte* const y = mutable_bytes_of(args.y);

@@ -1,35 +1,10 @@
 // The loops of comparisons and choices; dense runs have loops of their own, which vectorise.
 #include "accrue/core/dtype.h"
-#include "accrue/core/host_device.h"
 #include "accrue/kernels/cpu/compare.h"
+#include "accrue/kernels/scalar/compare.h"
 
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
-
-struct Equal {
-  template <class T>
-  static ACCRUE_HD bool apply(T a, T b) {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <class T>
-  static ACCRUE_HD bool apply(T a, T b) {
-    return a != b;
-  }
-};
-struct Less {
-  template <class T>
-  static ACCRUE_HD bool apply(T a, T b) {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  static ACCRUE_HD bool apply(T a, T b) {
-    return a <= b;
-  }
-};
 
 template <class F, class T>
 void compare_run(const CompareRun& run) {
@@ -99,17 +74,17 @@ void compare(CompareOp op, const CompareRun& run) {
   swapped.b_stride = run.a_stride;
   switch (op) {
     case CompareOp::eq:
-      return compare_typed<Equal>(run);
+      return compare_typed<scalar::Equal>(run);
     case CompareOp::ne:
-      return compare_typed<NotEqual>(run);
+      return compare_typed<scalar::NotEqual>(run);
     case CompareOp::lt:
-      return compare_typed<Less>(run);
+      return compare_typed<scalar::Less>(run);
     case CompareOp::le:
-      return compare_typed<LessEqual>(run);
+      return compare_typed<scalar::LessEqual>(run);
     case CompareOp::gt:
-      return compare_typed<Less>(swapped);
+      return compare_typed<scalar::Less>(swapped);
     case CompareOp::ge:
-      return compare_typed<LessEqual>(swapped);
+      return compare_typed<scalar::LessEqual>(swapped);
   }
 }
 

@@ -3,41 +3,13 @@
 
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel_runs.h"
+#include "accrue/kernels/elementwise_checks.h"
 #include "accrue/kernels/scalar/unary.h"
 
 namespace accrue::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;  // elements that are worth waking a thread for
-
-void check_operand(const char* operation, const Tensor& operand, const Tensor& result) {
-  ACCRUE_CHECK(operand.shape() == result.shape(),
-               ShapeError,
-               operation,
-               "operands must have the result's shape ",
-               result.shape(),
-               ", got ",
-               operand.shape(),
-               "; expand them first");
-  ACCRUE_CHECK(operand.dtype() == result.dtype(),
-               DTypeError,
-               operation,
-               "operands must have the result's dtype ",
-               result.dtype(),
-               ", got ",
-               operand.dtype(),
-               "; convert with to()");
-}
-
-const std::byte* bytes_of(const Tensor& x) {
-  return x.dtype() == DType::float32 ? reinterpret_cast<const std::byte*>(x.data<float>())
-                                     : reinterpret_cast<const std::byte*>(x.data<double>());
-}
-
-std::byte* mutable_bytes_of(Tensor& x) {
-  return x.dtype() == DType::float32 ? reinterpret_cast<std::byte*>(x.mutable_data<float>())
-                                     : reinterpret_cast<std::byte*>(x.mutable_data<double>());
-}
 
 /// What a launch reads: a tensor, or a number for every element.
 struct Operand {
@@ -93,7 +65,8 @@ void launch_map(const char* operation,
   visit_floating(dtype, operation, [](auto) {});
   std::array<const std::byte*, N> in;
   for (std::size_t k = 0; k < N; ++k) {
-    if (operands[k].tensor != nullptr) check_operand(operation, *operands[k].tensor, out);
+    const Tensor* const tensor = operands[k].tensor;
+    if (tensor != nullptr) check_operand(operation, *tensor, out.shape(), dtype);
     in[k] = operands[k].data(dtype);
   }
   std::byte* const result = mutable_bytes_of(out);

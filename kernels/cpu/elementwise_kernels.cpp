@@ -1,6 +1,6 @@
 // The elementwise loops: dense pieces are computed in place, others pass through small buffers.
 #include "accrue/kernels/cpu/elementwise.h"
-#include "accrue/kernels/scalar/float_ops.h"
+#include "accrue/kernels/scalar/binary.h"
 #include "accrue/kernels/scalar/unary.h"
 
 #include <type_traits>
@@ -119,58 +119,6 @@ void map_backward(const UnaryParameters& parameters, const MapRun& run) {
   }
 }
 
-struct Add {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    return a + b;
-  }
-};
-struct Sub {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    return a - b;
-  }
-};
-struct Mul {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    return a * b;
-  }
-};
-struct Div {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    return a / b;
-  }
-};
-struct Maximum {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    const T larger = a < b ? b : a;  // a if it is NaN
-    return b != b ? b : larger;
-  }
-};
-struct Minimum {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b) {
-    const T smaller = b < a ? b : a;
-    return b != b ? b : smaller;
-  }
-};
-struct LargerGradient {
-  template <class T>
-  static ACCRUE_HD T apply(T dy, T a, T b) {
-    const T share = a == b ? dy * T(0.5) : dy;
-    return a < b ? T(0) : share;
-  }
-};
-struct FusedMultiplyAdd {
-  template <class T>
-  static ACCRUE_HD T apply(T a, T b, T c) {
-    return scalar::fma(a, b, c);
-  }
-};
-
 }  // namespace
 
 void unary_forward(UnaryOp op, const UnaryParameters& parameters, const MapRun& run) {
@@ -198,22 +146,22 @@ void unary_backward(UnaryOp op, const UnaryParameters& parameters, const MapRun&
 void binary(BinaryOp op, const MapRun& run) {
   switch (op) {
     case BinaryOp::add:
-      return map_floating<2, Add>(run);
+      return map_floating<2, scalar::Add>(run);
     case BinaryOp::sub:
-      return map_floating<2, Sub>(run);
+      return map_floating<2, scalar::Sub>(run);
     case BinaryOp::mul:
-      return map_floating<2, Mul>(run);
+      return map_floating<2, scalar::Mul>(run);
     case BinaryOp::div:
-      return map_floating<2, Div>(run);
+      return map_floating<2, scalar::Div>(run);
     case BinaryOp::maximum:
-      return map_floating<2, Maximum>(run);
+      return map_floating<2, scalar::Maximum>(run);
     case BinaryOp::minimum:
-      return map_floating<2, Minimum>(run);
+      return map_floating<2, scalar::Minimum>(run);
   }
 }
 
-void larger_backward(const MapRun& run) { map_floating<3, LargerGradient>(run); }
+void larger_backward(const MapRun& run) { map_floating<3, scalar::LargerGradient>(run); }
 
-void fused_multiply_add(const MapRun& run) { map_floating<3, FusedMultiplyAdd>(run); }
+void fused_multiply_add(const MapRun& run) { map_floating<3, scalar::FusedMultiplyAdd>(run); }
 
 }  // namespace accrue::kernels::ACCRUE_ISA

@@ -6,11 +6,19 @@
 
 #include "accrue/kernels/adagrad.h"
 #include "accrue/kernels/adam.h"
+#include "accrue/kernels/broadcast_grad.h"
+#include "accrue/kernels/compare.h"
+#include "accrue/kernels/copy.h"
 #include "accrue/kernels/cross_entropy.h"
 #include "accrue/kernels/cuda/stream.h"
+#include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/extremum.h"
+#include "accrue/kernels/lane_merges.h"
 #include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/mse.h"
+#include "accrue/kernels/norm.h"
+#include "accrue/kernels/reduce.h"
 #include "accrue/kernels/rmsprop.h"
 #include "accrue/kernels/row_sum.h"
 #include "accrue/kernels/sgd.h"
@@ -33,7 +41,34 @@ void launch_cuda(const MseForward<float>& args, cuda::Stream stream);
 void launch_cuda(const MseBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxForward<float>& args, cuda::Stream stream);
 void launch_cuda(const SoftmaxBackward<float>& args, cuda::Stream stream);
+
+void launch_cuda(const UnaryForward& args, cuda::Stream stream);
+void launch_cuda(const UnaryBackward& args, cuda::Stream stream);
+void launch_cuda(const BinaryForward& args, cuda::Stream stream);
+void launch_cuda(const ScalarForward& args, cuda::Stream stream);
+void launch_cuda(const LargerBackward& args, cuda::Stream stream);
+void launch_cuda(const AddScaled& args, cuda::Stream stream);
+void launch_cuda(const Compare& args, cuda::Stream stream);
+void launch_cuda(const Where& args, cuda::Stream stream);
+
+// Waits for the stream where a value may not fit its dtype.
+void launch_cuda(const Copy& args, cuda::Stream stream);
+void launch_cuda(const Fill& args, cuda::Stream stream);
+
 void launch_cuda(const RowSum<float>& args, cuda::Stream stream);
+void launch_cuda(const RowSum<double>& args, cuda::Stream stream);
+void launch_cuda(const SumDims& args, cuda::Stream stream);
+void launch_cuda(const Extremum& args, cuda::Stream stream);
+
+void launch_cuda(const BroadcastGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const BroadcastGrad<double>& args, cuda::Stream stream);
+void launch_cuda(const LaneMerges<float>& args, cuda::Stream stream);
+void launch_cuda(const LaneMerges<double>& args, cuda::Stream stream);
+
+// These wait for the stream.
+double launch_cuda(const SquareSum& args, cuda::Stream stream);
+double launch_cuda(const MaxAbs& args, cuda::Stream stream);
+Nonfinite launch_cuda(const FindNonfinite& args, cuda::Stream stream);
 
 void launch_cuda(const AdagradStep<float>& args, cuda::Stream stream);
 void launch_cuda(const AdamStep<float>& args, cuda::Stream stream);

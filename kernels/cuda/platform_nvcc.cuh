@@ -132,6 +132,12 @@ class Workspace {
     check(cudaMemcpyAsync(memory_, source, bytes, cudaMemcpyHostToDevice, stream_),
           "cudaMemcpyAsync");
   }
+  /// Copies `bytes` to the host, when the work before on the stream is done.
+  void download(void* target, std::size_t bytes) const {
+    check(cudaMemcpyAsync(target, memory_, bytes, cudaMemcpyDeviceToHost, stream_),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
   template <class T>
   T* as() const {
     return static_cast<T*>(memory_);

@@ -156,6 +156,10 @@ class Workspace {
   void upload(const void* source, std::size_t bytes) {
     if (bytes > 0) std::memcpy(memory_.data(), source, bytes);
   }
+  /// Copies `bytes` to the host, when the work before on the stream is done.
+  void download(void* target, std::size_t bytes) const {
+    if (bytes > 0) std::memcpy(target, memory_.data(), bytes);
+  }
   template <class T>
   T* as() const {
     return reinterpret_cast<T*>(memory_.data());

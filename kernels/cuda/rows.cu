@@ -80,22 +80,6 @@ struct SoftmaxGradient {
   }
 };
 
-struct Sum {
-  RowSum<float> args;
-
-  template <class Team>
-  ACCRUE_DEVICE void operator()(Team& team, std::int64_t n) const {
-    const float* const x = line(args.x, n);
-    const std::int64_t stride = args.x.col_stride;
-    const bool squares = args.squares;
-    const float sum = team.sum(args.x.cols, [=](std::int64_t c) {
-      const float value = x[c * stride];
-      return squares ? value * value : value;
-    });
-    if (team.index() == 0) args.sum[n] = sum;
-  }
-};
-
 }  // namespace
 
 void launch_cuda(const MseForward<float>& args, Stream stream) {
@@ -116,10 +100,6 @@ void launch_cuda(const SoftmaxForward<float>& args, Stream stream) {
 void launch_cuda(const SoftmaxBackward<float>& args, Stream stream) {
   check_arguments(args);
   launch_rows("softmax_backward", args.y.rows, args.y.cols, SoftmaxGradient{args}, stream);
-}
-
-void launch_cuda(const RowSum<float>& args, Stream stream) {
-  launch_rows("row_sum", args.x.rows, args.x.cols, Sum{args}, stream);
 }
 
 }  // namespace accrue::kernels

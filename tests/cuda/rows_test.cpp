@@ -102,32 +102,3 @@ TEST_CASE("cuda.rows: softmax and its logarithm have the CPU's bits, in place to
   }
   MESSAGE((2 * sizes().size()), " shapes and kinds, 4 schedules");
 }
-
-TEST_CASE("cuda.rows: row sums have the CPU's bits for any stride") {
-  for (const Size size : sizes()) {
-    const auto values = numbers(size.rows * size.cols * 2, 6);
-    DeviceFloats x(values), sum(unwritten(size.rows));
-    for (const bool squares : {false, true}) {
-      for (const std::int64_t stride : {1, 2, 0}) {
-        const auto strided = [&](const float* data) {
-          return Matrix<const float>{data, size.rows, size.cols, 2 * size.cols, stride};
-        };
-        std::vector<float> expected(static_cast<std::size_t>(size.rows));
-        launch_cpu(RowSum<float>{strided(values.data()), expected.data(), squares});
-        CAPTURE(size.cols);
-        CHECK(examine({{"sum", &sum, expected}}, [&] {
-                launch_cuda(RowSum<float>{strided(x.data()), sum.data(), squares}, {});
-              }) == "");
-      }
-    }
-  }
-}
-
-TEST_CASE("cuda.rows: sums of nothing are +0") {
-  DeviceFloats sum(unwritten(3));
-  CHECK(examine({{"sum", &sum, {0, 0, 0}}}, [&] {
-          launch_cuda(RowSum<float>{{nullptr, 3, 0, 0, 1}, sum.data()}, {});
-          launch_cuda(RowSum<float>{{nullptr, 0, 5, 5, 1}, nullptr}, {});
-        }) == "");
-  CHECK(hex8(sum.values()[2]) == "00000000");
-}

@@ -240,7 +240,7 @@ TEST_CASE("kernels.elementwise: operands that do not fit are refused") {
                        "expand them first",
                        ShapeError);
   CHECK_THROWS_WITH_AS(launch_cpu(UnaryForward{UnaryOp::exp, a, d}),
-                       "[exp] operands must have the result's dtype float64, got float32; "
+                       "[exp] operands must have dtype float64, got float32; "
                        "convert with to()",
                        DTypeError);
   Tensor integers = Tensor::arange(3);

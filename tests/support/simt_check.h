@@ -1,50 +1,66 @@
 // How kernels are tested in the simulator: guarded arrays, and runs under every schedule.
 #pragma once
 
-#include "accrue/core/bits.h"
-#include "accrue/core/error.h"
+#include "accrue/core/dtype.h"
 #include "accrue/kernels/simt/memory.h"
 #include "accrue/kernels/simt/simt.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace accrue::test {
 
-/// Floats in device memory. Outputs hold a signalling NaN, which no arithmetic makes, until a
-/// kernel writes them.
-class DeviceFloats {
+/// Elements in device memory, which get their first values back by reset().
+class DeviceArray {
  public:
-  explicit DeviceFloats(std::vector<float> values, std::size_t misalignment = 0)
-      : initial_(std::move(values)), memory_(initial_.size() * sizeof(float), misalignment) {
+  DeviceArray(DType dtype, std::span<const std::byte> values, std::size_t misalignment)
+      : dtype_(dtype),
+        initial_(values.begin(), values.end()),
+        memory_(values.size(), misalignment) {
     reset();
   }
+
+  DType dtype() const { return dtype_; }
+  std::span<std::byte> bytes() { return {memory_.data(), initial_.size()}; }
+  bool is_intact() const { return memory_.is_intact(); }
+  void reset() { std::ranges::copy(initial_, memory_.data()); }
+
+ private:
+  DType dtype_;
+  std::vector<std::byte> initial_;
+  simt::GuardedMemory memory_;
+};
+
+/// Floats in device memory. Outputs hold a signalling NaN, which no arithmetic makes, until a
+/// kernel writes them.
+class DeviceFloats : public DeviceArray {
+ public:
+  explicit DeviceFloats(const std::vector<float>& values, std::size_t misalignment = 0)
+      : DeviceArray(DType::float32, std::as_bytes(std::span(values)), misalignment) {}
   static std::vector<float> unwritten(std::size_t count) {
     return std::vector<float>(count, float_of(kUnwritten));
   }
 
-  float* data() { return reinterpret_cast<float*>(memory_.data()); }
-  std::size_t size() const { return initial_.size(); }
-  void reset() {
-    if (!initial_.empty()) std::memcpy(data(), initial_.data(), memory_.size());
-  }
-  bool is_intact() const { return memory_.is_intact(); }
-  std::vector<float> values() { return {data(), data() + size()}; }
+  float* data() { return reinterpret_cast<float*>(bytes().data()); }
+  std::vector<float> values() { return {data(), data() + bytes().size() / sizeof(float)}; }
 
   static constexpr std::uint32_t kUnwritten = 0x7fa0a0a0U;
-
- private:
-  std::vector<float> initial_;
-  simt::GuardedMemory memory_;
 };
 
 /// What a kernel that ran is expected to have left in an array.
 struct Output {
   const char* name;
-  DeviceFloats* array;
-  std::vector<float> expected = {};  ///< empty: any values, but the same under all schedules
+  DeviceArray* array;
+  std::vector<std::byte> expected;  ///< empty: any values, but the same under all schedules
+
+  Output(const char* label, DeviceArray* memory, std::span<const std::byte> values = {})
+      : name(label), array(memory), expected(values.begin(), values.end()) {}
+  Output(const char* label, DeviceFloats* memory, const std::vector<float>& values)
+      : Output(label, memory, std::as_bytes(std::span(values))) {}
 };
 
 struct NamedOptions {
@@ -61,29 +77,53 @@ inline std::vector<NamedOptions> all_schedules() {
           {"random", {.schedule = random, .seed = 7}}};
 }
 
-/// The first fault of one array after a run, or "".
-inline std::string find_fault(Output& output, const std::vector<float>& first) {
-  if (!output.array->is_intact()) return text("memory beside ", output.name, " was written");
-  const std::vector<float> got = output.array->values();
-  for (std::size_t i = 0; i < got.size(); ++i) {
+/// The bits of element i, and those that are compared: all NaNs are one.
+template <class T>
+struct Element {
+  std::uint64_t bits = 0, canonical = 0;
+
+  Element(std::span<const std::byte> bytes, std::size_t i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    std::memcpy(&bits, &value, sizeof(T));
+    canonical = canonical_bits(value);
+  }
+  bool is_unwritten() const { return std::is_same_v<T, float> && bits == DeviceFloats::kUnwritten; }
+  std::string str() const { return hex(bits, 2 * sizeof(T)); }
+};
+
+/// The first fault of the elements of one array after a run, or "".
+template <class T>
+std::string find_fault(Output& output, std::span<const std::byte> first) {
+  const auto bytes = output.array->bytes();
+  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
     const auto where = [&] { return text(output.name, "[", i, "]"); };
-    const auto differs = [&](float x) { return canonical_bits(x) != canonical_bits(got[i]); };
-    if (bits_of(got[i]) == DeviceFloats::kUnwritten) return where() + " was not written";
-    if (differs(first[i])) {
-      return text(where(), " depends on the schedule: ", hex8(first[i]), " or ", hex8(got[i]));
+    const Element<T> got(bytes, i), before(first, i);
+    const Element<T> expected = output.expected.empty() ? got : Element<T>(output.expected, i);
+    const bool stays = !output.expected.empty() && expected.is_unwritten();
+    if (got.is_unwritten() && !stays) return where() + " was not written";
+    if (before.canonical != got.canonical) {
+      return text(where(), " depends on the schedule: ", before.str(), " or ", got.str());
     }
-    if (!output.expected.empty() && differs(output.expected[i])) {
-      return text(where(), " is ", hex8(got[i]), ", expected ", hex8(output.expected[i]));
+    if (expected.canonical != got.canonical || stays != got.is_unwritten()) {
+      return text(where(), " is ", got.str(), ", expected ", expected.str());
     }
   }
   return "";
+}
+
+inline std::string check_array(Output& output, std::span<const std::byte> first) {
+  if (!output.array->is_intact()) return text("memory beside ", output.name, " was written");
+  if (output.array->dtype() == DType::boolean) return find_fault<std::uint8_t>(output, first);
+  return visit_dtype(output.array->dtype(),
+                     [&]<class T>(T) { return find_fault<T>(output, first); });
 }
 
 /// Calls launch() under every schedule, from the same initial values. Returns the first fault of
 /// the kernel or of an output, or "".
 template <class Launch>
 std::string examine(std::vector<Output> outputs, const Launch& launch) {
-  std::vector<std::vector<float>> first;
+  std::vector<std::vector<std::byte>> first;
   const simt::RunOptions before = simt::run_options();
   std::string fault;
   for (const auto& [name, options] : all_schedules()) {
@@ -95,10 +135,13 @@ std::string examine(std::vector<Output> outputs, const Launch& launch) {
       fault = error.what();
     }
     if (first.empty()) {
-      for (Output& output : outputs) first.push_back(output.array->values());
+      for (Output& output : outputs) {
+        const auto bytes = output.array->bytes();
+        first.emplace_back(bytes.begin(), bytes.end());
+      }
     }
     for (std::size_t i = 0; i < outputs.size() && fault.empty(); ++i) {
-      fault = find_fault(outputs[i], first[i]);
+      fault = check_array(outputs[i], first[i]);
     }
     if (!fault.empty()) {
       fault += text(" (schedule ", name, ")");

@@ -1,0 +1,76 @@
+// Largest magnitudes and elements that are not finite on CUDA: one survey finds both.
+#include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/layouts.cuh"
+
+#include <algorithm>
+#include <vector>
+
+namespace accrue::kernels {
+namespace {
+
+using namespace cuda;
+
+constexpr int kSurveyThreads = 256, kSurveyWarps = kSurveyThreads / kWarpSize;
+
+/// What a warp saw; no order changes it.
+struct Findings {
+  double largest = 0;  ///< magnitude; NaN if there is one
+  std::int64_t nonfinite = 0, first = INT64_MAX;
+
+  ACCRUE_HD void add(const Findings& other) {
+    if (other.largest > largest || other.largest != other.largest) largest = other.largest;
+    nonfinite += other.nonfinite;
+    if (other.first < first) first = other.first;
+  }
+};
+
+template <class T>
+ACCRUE_KERNEL(kSurveyThreads)
+void survey_kernel(const T* x, ACCRUE_PARAMETER Layouts<1> elements, Findings* out) {
+  const std::int64_t thread = std::int64_t{block_x()} * kSurveyThreads + thread_index();
+  const std::int64_t step = std::int64_t{num_blocks_x()} * kSurveyThreads;
+  Findings findings;
+  for (std::int64_t i = thread; i < elements.count; i += step) {
+    const double value = x[elements.offsets(i)[0]];
+    const bool is_finite = value - value == 0;
+    findings.add({value < 0 ? -value : value, !is_finite, is_finite ? INT64_MAX : i});
+  }
+  for (int width = kWarpSize / 2; width > 0; width /= 2) {
+    findings.add({shuffle_xor(findings.largest, width),
+                  shuffle_xor(findings.nonfinite, width),
+                  shuffle_xor(findings.first, width)});
+  }
+  if (thread % kWarpSize == 0) out[thread / kWarpSize] = findings;
+}
+
+Findings survey(const char* name, const Tensor& x, Stream stream) {
+  constexpr std::int64_t kBlockWork = 8192, kMostBlocks = 1024;
+  const std::int64_t blocks = std::min((x.numel() + kBlockWork - 1) / kBlockWork, kMostBlocks);
+  std::vector<Findings> all(static_cast<std::size_t>(blocks * kSurveyWarps));
+  Workspace results(all.size() * sizeof(Findings), stream);
+  visit_floating(x.dtype(), name, [&]<class T>(T) {
+    if (blocks == 0) return;
+    launch({.name = name, .grid_x = blocks, .threads = kSurveyThreads, .stream = stream},
+           survey_kernel<T>,
+           x.data<T>(),
+           Layouts<1>(x.shape(), {x.strides()}),
+           results.as<Findings>());
+    results.download(all.data(), all.size() * sizeof(Findings));
+  });
+  Findings findings;
+  for (const Findings& it : all) findings.add(it);
+  return findings;
+}
+
+}  // namespace
+
+double launch_cuda(const MaxAbs& args, Stream stream) {
+  return survey(args.kName, args.x, stream).largest;
+}
+
+Nonfinite launch_cuda(const FindNonfinite& args, Stream stream) {
+  const Findings findings = survey(args.kName, args.x, stream);
+  return {findings.nonfinite, findings.nonfinite == 0 ? -1 : findings.first};
+}
+
+}  // namespace accrue::kernels

@@ -1,0 +1,62 @@
+// Largest magnitudes and elements that are not finite on CUDA, under every schedule.
+#include "accrue/core/config.h"
+#include "accrue/kernels/cuda/kernels.h"
+#include "accrue/tests/support/device_tensor.h"
+#include "accrue/tests/support/doctest.h"
+
+using namespace accrue;
+using namespace accrue::kernels;
+using namespace accrue::test;
+
+namespace {
+
+/// Compares both results with the CPU's under every schedule.
+void check(const Tensor& values, Layout layout) {
+  DeviceTensor x(values, layout);
+  const double largest = launch_cpu(MaxAbs{x.twin});
+  const Nonfinite expected = launch_cpu(FindNonfinite{x.twin});
+  CAPTURE(values.shape().str());
+  CHECK(examine({}, [&] {
+          CHECK(canonical_bits(launch_cuda(MaxAbs{x.tensor}, {})) == canonical_bits(largest));
+          const Nonfinite found = launch_cuda(FindNonfinite{x.tensor}, {});
+          CHECK(found.count == expected.count);
+          CHECK(found.first == expected.first);
+        }) == "");
+}
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> out = {{}, {0}, {1}, {31}, {33, 5}, {2, 3, 4}};
+  if (!kAddressSanitizer && !kThreadSanitizer) {
+    for (const Shape& more : {Shape{8192}, Shape{8193}, Shape{3, 10000}}) out.push_back(more);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("cuda.norm: magnitudes and elements that are not finite are the CPU's") {
+  for (const Shape& shape : shapes()) {
+    for (const Layout layout : kLayouts) {
+      std::mt19937_64 random(3);
+      check(random_tensor<float>(shape, random), layout);
+      check(random_tensor<float>(shape, random, true), layout);
+      check(random_tensor<double>(shape, random, true), layout);
+    }
+  }
+}
+
+TEST_CASE("cuda.norm: one element that is not finite is found wherever it lies") {
+  for (const std::int64_t place : {0, 31, 32, 255, 256, 299}) {
+    for (const float value : {HUGE_VALF, -HUGE_VALF, NAN}) {
+      Tensor x = Tensor::zeros({300});
+      x.mutable_data<float>()[place] = value;
+      check(x, Layout::contiguous);
+    }
+  }
+}
+
+TEST_CASE("cuda.norm: integers are refused as on the CPU") {
+  DeviceTensor x(Tensor::arange(3));
+  CHECK_THROWS_AS(launch_cuda(MaxAbs{x.tensor}, {}), DTypeError);
+  CHECK_THROWS_AS(launch_cuda(FindNonfinite{x.tensor}, {}), DTypeError);
+}
