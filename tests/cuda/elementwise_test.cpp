@@ -129,6 +129,26 @@ TEST_CASE("cuda.elementwise: the gradient of the larger and scaled sums have the
   });
 }
 
+TEST_CASE("cuda.elementwise: rows and columns that repeat have the CPU's bits, aligned or not") {
+  for (const std::int64_t width : {3, 4, 8, 1028}) {
+    for (const std::size_t misalignment : {0, 4}) {
+      const Shape shape{6, width};
+      DeviceTensor a(numbers(shape, DType::float32, 9), Layout::contiguous, misalignment);
+      DeviceTensor row(numbers({width}, DType::float32, 10)),
+          column(numbers({6, 1}, DType::float32, 11));
+      auto y = DeviceTensor::unwritten(shape), z = DeviceTensor::unwritten(shape);
+      const Tensor rows = row.tensor.expand(shape), columns = column.tensor.expand(shape);
+      launch_cpu(BinaryForward{BinaryOp::mul, a.twin, row.twin.expand(shape), y.twin});
+      launch_cpu(BinaryForward{BinaryOp::sub, column.twin.expand(shape), a.twin, z.twin});
+      CAPTURE(width);
+      CHECK(examine({y.output("y"), z.output("z")}, [&] {
+              launch_cuda(BinaryForward{BinaryOp::mul, a.tensor, rows, y.tensor}, {});
+              launch_cuda(BinaryForward{BinaryOp::sub, columns, a.tensor, z.tensor}, {});
+            }) == "");
+    }
+  }
+}
+
 TEST_CASE("cuda.elementwise: elements behind the first 2^31 are reached") {
   constexpr std::int64_t kCount = (std::int64_t{1} << 31) + 1030;
   const simt::GuardedMemory memory(kCount * 4, 0, simt::GuardedMemory::kWideFence);
