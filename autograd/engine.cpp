@@ -1,6 +1,7 @@
 #include "accrue/autograd/engine.h"
 
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 
@@ -91,7 +92,8 @@ void Engine::arrive(Node* node, Tensor gradient) {
   Tensor target = sum.owns_storage() && sum.is_contiguous()
                       ? sum
                       : Tensor::empty(sum.shape(), sum.dtype(), sum.device());
-  kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::add, sum, gradient, target});
+  kernels::launch(sum.device(),
+                  kernels::BinaryForward{kernels::BinaryOp::add, sum, gradient, target});
   sum = target;
 }
 

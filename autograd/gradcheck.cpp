@@ -19,9 +19,10 @@ std::vector<double> values_at(const Function& function,
                               double delta) {
   const NoGrad no_grad;
   std::vector<Variable> moved = leaves;
-  Tensor copy = leaves[which].value().clone();
+  const Device device = leaves[which].device();
+  Tensor copy = leaves[which].value().to(Device::cpu()).clone();
   copy.mutable_data<double>()[index] += delta;
-  moved[which] = Variable(copy);
+  moved[which] = Variable(copy.to(device));
   return function(moved).value().to_vector<double>();
 }
 
@@ -30,7 +31,7 @@ std::vector<double> numeric_derivatives(const Function& function,
                                         std::size_t which,
                                         std::int64_t index,
                                         double step) {
-  const double x = leaves[which].value().data<double>()[index];
+  const double x = leaves[which].value().flatten()[index].item<double>();
   const double h = step * std::max(1.0, std::fabs(x));
   const auto at = [&](double steps) {
     return values_at(function, leaves, which, index, steps * h);
@@ -50,7 +51,8 @@ std::vector<std::vector<Tensor>> analytic_gradients(const Variable& output,
   for (std::int64_t j = 0; j < output.numel(); ++j) {
     Tensor one = Tensor::zeros(output.shape(), DType::float64);
     one.mutable_data<double>()[j] = 1;
-    gradients.push_back(grad(output, leaves, one, {.retain_graph = true}, true));
+    gradients.push_back(
+        grad(output, leaves, one.to(output.device()), {.retain_graph = true}, true));
   }
   return gradients;
 }
@@ -79,7 +81,7 @@ std::int64_t gradcheck(const Function& function,
       const auto numeric = numeric_derivatives(function, leaves, which, i, options.step);
       for (std::size_t j = 0; j < numeric.size(); ++j) {
         const Tensor& gradient = gradients[j][which];
-        const double analytic = gradient.defined() ? gradient.contiguous().data<double>()[i] : 0.0;
+        const double analytic = gradient.defined() ? gradient.flatten()[i].item<double>() : 0.0;
         ACCRUE_CHECK(
             std::fabs(analytic - numeric[j]) <= options.atol + options.rtol * std::fabs(numeric[j]),
             ValueError,

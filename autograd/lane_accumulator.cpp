@@ -1,6 +1,7 @@
 #include "accrue/autograd/lane_accumulator.h"
 
 #include "accrue/kernels/lane_merges.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 #include <array>
@@ -31,7 +32,8 @@ void LaneTarget::run_merges() {
   if (instructions.empty()) return;
   visit_floating(buffers.front().dtype(), "window", [&]<class T>(T) {
     const std::vector<T*> slots = pointers<T>();
-    kernels::launch_cpu(kernels::LaneMerges<T>{program(), slots, buffers.front().numel()});
+    kernels::launch(buffers.front().device(),
+                    kernels::LaneMerges<T>{program(), slots, buffers.front().numel()});
   });
 }
 

@@ -1,6 +1,7 @@
 #include "accrue/autograd/leaf.h"
 
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 #include <utility>
@@ -110,8 +111,9 @@ void Leaf::finish(std::span<const Tensor> roots, double weight) {
       total = root;
     }
   }
-  if (!total.defined()) total = Tensor::zeros(value_.shape(), value_.dtype());
-  kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, total, weight, total});
+  if (!total.defined()) total = Tensor::zeros(value_.shape(), value_.dtype(), value_.device());
+  kernels::launch(total.device(),
+                  kernels::ScalarForward{kernels::BinaryOp::div, total, weight, total});
   publish(std::move(total));
 }
 
@@ -141,7 +143,7 @@ Tensor& Leaf::working_copy() {
 LaneTarget Leaf::plan_rows(std::int64_t rows) {
   Tensor& working = working_copy();
   const bool load = working.defined();
-  if (!load) working = Tensor::empty(value_.shape(), value_.dtype());
+  if (!load) working = Tensor::empty(value_.shape(), value_.dtype(), value_.device());
   return LaneTarget::chain(working, load, rows);
 }
 
@@ -150,7 +152,8 @@ void Leaf::add(const Tensor& gradient) {
   if (!working.defined()) {
     working = gradient.owns_storage() && gradient.is_contiguous() ? gradient : gradient.clone();
   } else {
-    kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::add, working, gradient, working});
+    kernels::launch(working.device(),
+                    kernels::BinaryForward{kernels::BinaryOp::add, working, gradient, working});
   }
 }
 

@@ -42,7 +42,7 @@ Tensor checked_start(const Variable& output, const Tensor& gradient) {
                  "backward",
                  "a gradient must be given unless the variable has one element, got shape ",
                  output.shape());
-    return Tensor::ones(output.shape(), output.dtype());
+    return Tensor::ones(output.shape(), output.dtype(), output.device());
   }
   ACCRUE_CHECK(gradient.shape() == output.shape(),
                ShapeError,

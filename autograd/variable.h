@@ -30,6 +30,7 @@ class Variable {
   Tensor& mutable_value() { return value_; }
   const Shape& shape() const { return value_.shape(); }
   DType dtype() const { return value_.dtype(); }
+  Device device() const { return value_.device(); }
   int rank() const { return value_.rank(); }
   std::int64_t size(int dim) const { return value_.size(dim); }
   std::int64_t numel() const { return value_.numel(); }

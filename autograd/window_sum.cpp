@@ -1,5 +1,6 @@
 #include "accrue/autograd/window_sum.h"
 
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
 
 namespace accrue {
@@ -7,14 +8,17 @@ namespace accrue {
 void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample) {
   if (!lanes_) {
     lanes_.emplace(batch.window().span());
-    if (!like_.defined() || like_.dtype() != rows.dtype()) like_ = Tensor::empty({1}, rows.dtype());
+    if (!like_.defined() || like_.dtype() != rows.dtype() || like_.device() != rows.device())
+      like_ = Tensor::empty({1}, rows.dtype(), rows.device());
   }
   LaneTarget target = lanes_->plan(batch.begin(), batch.end(), rows_per_sample, like_);
   if (target.instructions.empty()) return;
   visit_floating(rows.dtype(), "loss", [&]<class T>(T) {
     const std::vector<T*> buffers = target.pointers<T>();
-    kernels::launch_cpu(kernels::LinearBiasGrad<T>{
-        {rows.data<T>(), rows.numel(), 1, rows.strides()[0], 1}, target.program(), buffers});
+    kernels::launch(
+        rows.device(),
+        kernels::LinearBiasGrad<T>{
+            {rows.data<T>(), rows.numel(), 1, rows.strides()[0], 1}, target.program(), buffers});
   });
 }
 

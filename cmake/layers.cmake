@@ -24,6 +24,7 @@ foreach(posix IN ITEMS fcntl pthread sched spawn sys unistd)
   set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ kernels/simt/ dist/mpi/ dist/nccl/ tests/ bench/
       tools/)
 endforeach()
+set(ACCRUE_HOMES_dlfcn core/)
 set(ACCRUE_HOMES_Random123 core/)
 set(ACCRUE_HOMES_Eigen tests/)
 set(ACCRUE_HOMES_doctest tests/)

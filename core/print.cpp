@@ -178,21 +178,19 @@ std::string to_string(const Tensor& tensor, std::string_view suffix) {
                StateError,
                "to_string",
                "tensor must be defined, got a default-constructed or moved-from one");
-  ACCRUE_CHECK(tensor.device().is_cpu(),
-               DeviceError,
-               "to_string",
-               "elements must lie on the CPU, got a tensor on ",
-               tensor.device().str());
   const bool is_empty = tensor.numel() == 0;
   std::string elements = "[]";
   if (!is_empty) {
     const bool is_stored_half = size_of(tensor.dtype()) == 2;
-    const Tensor shown = is_stored_half ? tensor.to(DType::float32) : tensor;
+    const Tensor near = tensor.to(Device::cpu());
+    const Tensor shown = is_stored_half ? near.to(DType::float32) : near;
     visit_dtype(shown.dtype(), [&]<class T>(T) {
       if constexpr (!is_half<T>) elements = ElementWriter<T>(shown).str();
     });
   }
   SuffixWriter out(std::string(kPrefix) + elements);
+  const Device device = tensor.device();
+  if (!device.is_cpu()) out.add("device='" + device.str() + "'");
   if (is_empty && tensor.rank() != 1) {
     const std::string sizes = tensor.shape().str();
     out.add("size=(" + sizes.substr(1, sizes.size() - 2) + ")");

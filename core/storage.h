@@ -26,6 +26,10 @@ class Storage final : public RefCounted {
                             void* owner = nullptr);
   static void destroy(Storage* storage) noexcept;
 
+  /// Moves the bytes to another device, for all who share them. The address changes.
+  /// Errors: OutOfMemoryError, DeviceError; then nothing has moved.
+  void move_to(Device device);
+
   /// An address on device(): the host may read it only on the CPU.
   std::byte* data() noexcept { return data_; }
   std::int64_t bytes() const noexcept { return bytes_; }
@@ -38,6 +42,9 @@ class Storage final : public RefCounted {
  private:
   static constexpr std::int64_t kHeaderBytes = 64;
 
+  static Ref<Storage> allocate_on(Device device, std::int64_t bytes);
+  void give_back() noexcept;
+
   Storage(std::byte* data, std::int64_t bytes, Device device)
       : data_(data), bytes_(bytes), device_(device) {}
 
@@ -45,7 +52,7 @@ class Storage final : public RefCounted {
   std::int64_t bytes_;
   std::uint64_t version_ = 0;
   Device device_;
-  bool is_adopted_ = false;
+  bool is_adopted_ = false;  ///< no bytes of its own follow the header
   Release release_ = nullptr;
   void* owner_ = nullptr;
 };

@@ -50,9 +50,13 @@ Tensor Tensor::over(Ref<Storage> storage, const Shape& shape, DType dtype) {
   return result;
 }
 
-Tensor Tensor::zeros(const Shape& shape, DType dtype) {
-  Tensor result = empty(shape, dtype);
-  std::memset(result.storage_->data(), 0, static_cast<std::size_t>(result.storage_->bytes()));
+Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
+  Tensor result = empty(shape, dtype, device);
+  if (device.is_cpu()) {
+    std::memset(result.storage_->data(), 0, static_cast<std::size_t>(result.storage_->bytes()));
+  } else {
+    result.fill(0);
+  }
   return result;
 }
 
@@ -79,14 +83,6 @@ void Tensor::check_defined() const {
                StateError,
                "tensor",
                "tensor must be defined, got a default-constructed or moved-from one");
-}
-
-void Tensor::check_on_host(const char* operation) const {
-  ACCRUE_CHECK(device().is_cpu(),
-               DeviceError,
-               operation,
-               "elements must lie on the CPU, got a tensor on ",
-               device().str());
 }
 
 std::int64_t Tensor::size(int dim) const {

@@ -30,10 +30,13 @@ class Tensor {
   /// The first elements of a storage, dense and row-major, as a view of it.
   /// Errors: ShapeError unless they fit; StateError for no storage.
   static Tensor over(Ref<Storage> storage, const Shape& shape, DType dtype = DType::float32);
-  static Tensor zeros(const Shape& shape, DType dtype = DType::float32);
-  static Tensor ones(const Shape& shape, DType dtype = DType::float32);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::float32, Device device = {});
+  static Tensor ones(const Shape& shape, DType dtype = DType::float32, Device device = {});
   /// Errors also: ValueError when `value` does not fit the dtype.
-  static Tensor full(const Shape& shape, double value, DType dtype = DType::float32);
+  static Tensor full(const Shape& shape,
+                     double value,
+                     DType dtype = DType::float32,
+                     Device device = {});
   /// 0, 1, ..., count - 1. Errors: ValueError for count < 0.
   static Tensor arange(std::int64_t count, DType dtype = DType::int64);
   /// Copies `values` in row-major order. Errors: ShapeError when the counts differ.
@@ -122,14 +125,12 @@ class Tensor {
                  "tensor must have exactly one element, got shape ",
                  shape_,
                  "; select one first");
-    check_on_host("item");
-    return *data<T>();
+    return *to(Device::cpu()).data<T>();
   }
   /// All elements in row-major order. Errors: DTypeError.
   template <class T>
   std::vector<T> to_vector() const {
-    check_on_host("to_vector");
-    const Tensor dense = contiguous();
+    const Tensor dense = to(Device::cpu()).contiguous();
     const T* first = dense.data<T>();
     return std::vector<T>(first, first + numel_);
   }
@@ -175,7 +176,12 @@ class Tensor {
   /// bool is `!= 0`.
   /// Errors: ValueError where an integer type does not hold the value (NaN, infinities, too large).
   Tensor to(DType dtype) const;
-  /// Copies `source` (broadcast to this shape, same dtype) into this tensor.
+  /// *this if it is there, else a dense copy on `device`. Waits where the copy is on the CPU.
+  Tensor to(Device device) const;
+  /// Moves the storage to another device: every tensor that shares it follows, such as a parameter
+  /// in its module, its optimizer and the graph. Errors: OutOfMemoryError, DeviceError.
+  void move_to(Device device);
+  /// Copies `source` (broadcast to this shape, same dtype, any device) into this tensor.
   /// Errors: ShapeError, DTypeError; StateError when elements of this share a location, or when
   /// source and target have elements in common but not all.
   void copy_from(const Tensor& source);
@@ -190,13 +196,13 @@ class Tensor {
     return *storage_;
   }
   void check_defined() const;
-  void check_on_host(const char* operation) const;
   void check_writable(const char* operation) const;
   Tensor with_layout(const Shape& shape,
                      const Shape& strides,
                      std::int64_t offset,
                      SampleAxis axis) const;
   void copy_elements(const Tensor& from);
+  void copy_across(const Tensor& from);
   bool same_layout(const Tensor& other) const;
   bool shares_elements(const Tensor& other) const;
 

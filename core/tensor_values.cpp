@@ -1,5 +1,6 @@
 // The elements of tensors: filling, converting, copying and comparing, in any layout.
 #include "accrue/core/bits.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/core/strided.h"
 #include "accrue/core/tensor.h"
 
@@ -106,10 +107,12 @@ int unit_dim(const Shape& shape, const Shape& strides) {
 
 // ---- filling ----
 
-Tensor Tensor::ones(const Shape& shape, DType dtype) { return full(shape, 1.0, dtype); }
+Tensor Tensor::ones(const Shape& shape, DType dtype, Device device) {
+  return full(shape, 1.0, dtype, device);
+}
 
-Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
-  Tensor result = empty(shape, dtype);
+Tensor Tensor::full(const Shape& shape, double value, DType dtype, Device device) {
+  Tensor result = empty(shape, dtype, device);
   result.fill(value);
   return result;
 }
@@ -125,11 +128,12 @@ Tensor Tensor::arange(std::int64_t count, DType dtype) {
 }
 
 void Tensor::fill(double value) {
-  check_on_host("fill");
+  check_defined();
   check_writable("fill");
   visit_dtype(dtype_, [&]<class T>(T) {
     const T element = convert<T>(value, "fill");
     T* out = mutable_data<T>();
+    if (!device().is_cpu()) return backend_of(device(), "fill").fill(*this, value);
     if (is_contiguous()) {
       std::fill_n(out, numel_, element);
     } else {
@@ -143,9 +147,12 @@ void Tensor::fill(double value) {
 Tensor Tensor::to(DType dtype) const {
   check_defined();
   if (dtype == dtype_) return *this;
-  check_on_host("to");
   Tensor result = empty(shape_, dtype, device());
   result.sample_axis_ = sample_axis_;
+  if (!device().is_cpu()) {
+    backend_of(device(), "to").copy_elements(result, *this);
+    return result;
+  }
   visit_dtype(dtype_, [&]<class From>(From) {
     visit_dtype(dtype, [&]<class To>(To) {
       const From* in = data<From>();
@@ -155,6 +162,20 @@ Tensor Tensor::to(DType dtype) const {
     });
   });
   return result;
+}
+
+Tensor Tensor::to(Device device) const {
+  check_defined();
+  if (device == this->device()) return *this;
+  Tensor result = empty(shape_, dtype_, device);
+  result.copy_elements(*this);
+  result.sample_axis_ = sample_axis_;
+  return result;
+}
+
+void Tensor::move_to(Device device) {
+  check_defined();
+  storage_->move_to(device);
 }
 
 Tensor Tensor::contiguous() const {
@@ -170,9 +191,26 @@ Tensor Tensor::clone() const {
   return result;
 }
 
+/// As copy_elements, where one of the tensors is not on the CPU.
+void Tensor::copy_across(const Tensor& from) {
+  const Device there = from.device();
+  DeviceBackend& backend = backend_of(device().is_cpu() ? there : device(), "copy_from");
+  if (is_contiguous() && from.is_contiguous()) {
+    const std::int64_t size = size_of(dtype_);
+    backend.copy_bytes(storage_->data() + offset_ * size,
+                       device(),
+                       from.storage_->data() + from.offset_ * size,
+                       there,
+                       numel_ * size);
+  } else if (device() == there) {
+    backend.copy_elements(*this, from);
+  } else {
+    copy_elements(from.contiguous().to(device()));
+  }
+}
+
 void Tensor::copy_elements(const Tensor& from) {
-  check_on_host("copy");
-  from.check_on_host("copy");
+  if (!device().is_cpu() || !from.device().is_cpu()) return copy_across(from);
   const std::int64_t size = size_of(dtype_);
   std::byte* out = storage_->data() + offset_ * size;
   const std::byte* in = from.storage_->data() + from.offset_ * size;
@@ -279,12 +317,8 @@ bool equal_bits(const Tensor& a, const Tensor& b) {
                "equal_bits",
                "both tensors must be defined, got a default-constructed or moved-from one");
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  for (const Tensor* tensor : {&a, &b}) {
-    ACCRUE_CHECK(tensor->device().is_cpu(),
-                 DeviceError,
-                 "equal_bits",
-                 "elements must lie on the CPU, got a tensor on ",
-                 tensor->device().str());
+  if (!a.device().is_cpu() || !b.device().is_cpu()) {
+    return equal_bits(a.to(Device::cpu()), b.to(Device::cpu()));
   }
   bool equal = true;
   visit_dtype(a.dtype(), [&]<class T>(T) {

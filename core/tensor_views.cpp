@@ -1,5 +1,5 @@
 // Views of a tensor: the same storage under another shape, strides and offset.
-#include "accrue/core/tensor.h"
+#include "accrue/core/same_device.h"
 
 #include <algorithm>
 
@@ -354,6 +354,7 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
   for (const Tensor& tensor : tensors) {
     ACCRUE_CHECK(
         tensor.defined(), StateError, "cat", "tensors must be defined, got one that is not");
+    check_device("cat", tensors.front().device(), tensor);
   }
   const Tensor& first = tensors.front();
   ACCRUE_CHECK(first.rank() > 0, ShapeError, "cat", "tensors must have a dimension, got a scalar");

@@ -1,5 +1,6 @@
 #include "accrue/dist/process_group.h"
 
+#include "accrue/core/same_device.h"
 #include "accrue/dist/fold.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
 Bytes bytes_of(Tensor& tensor) {
+  check_on_cpu("collective", tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>(T) {
     return std::as_writable_bytes(
         std::span(tensor.mutable_data<T>(), static_cast<std::size_t>(tensor.numel())));
@@ -20,6 +22,7 @@ Bytes bytes_of(Tensor& tensor) {
 }
 
 ConstBytes bytes_of(const Tensor& tensor) {
+  check_on_cpu("collective", tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>(T) {
     return std::as_bytes(std::span(tensor.data<T>(), static_cast<std::size_t>(tensor.numel())));
   });

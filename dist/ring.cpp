@@ -1,5 +1,6 @@
 #include "accrue/dist/ring.h"
 
+#include "accrue/core/same_device.h"
 #include "accrue/dist/fold.h"
 
 namespace accrue::dist {
@@ -63,6 +64,7 @@ class Ring {
 
 void ring_all_reduce(ProcessGroup& group, Tensor& tensor) {
   check_foldable(tensor.dtype(), ReduceOp::sum, "ring_all_reduce");
+  check_on_cpu("ring_all_reduce", tensor);
   visit_dtype(tensor.dtype(), [&]<class T>(T) {
     tensor.mutable_data<T>();  // refuses a tensor that cannot be written, before any rank waits
     Tensor dense = tensor.contiguous();

@@ -1,5 +1,6 @@
 #include "accrue/dist/sum_nodes.h"
 
+#include "accrue/core/same_device.h"
 #include "accrue/dist/summation.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ constexpr std::int64_t kFewBytes = 4096;  // up to here partials travel with the
 
 void check_sums(std::span<const NodeSum> sums) {
   for (const NodeSum& sum : sums) {
+    check_on_cpu("sum_nodes", sum.sum);
     ACCRUE_CHECK(is_floating(sum.sum.dtype()) && sum.sum.dtype() == sums.front().sum.dtype(),
                  DTypeError,
                  "sum_nodes",

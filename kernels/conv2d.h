@@ -33,6 +33,7 @@ struct ConvShape {
 /// Order:   y = (chain over the patch ascending from +0 of fma(w, patch, acc)) + bias.
 template <class T>
 struct Conv2dForward {
+  static constexpr const char* kName = "conv2d";
   ConvShape shape;
   const T *x, *w, *bias;
   T* y;
@@ -45,6 +46,7 @@ struct Conv2dForward {
 ///          fma(w[o, c, h, w], dy[n, o, pixel], acc).
 template <class T>
 struct Conv2dInputGrad {
+  static constexpr const char* kName = "conv2d_input_grad";
   ConvShape shape;
   const T *dy, *w;
   T* dx;

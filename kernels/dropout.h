@@ -17,6 +17,7 @@ namespace accrue::kernels {
 /// Shapes:  mask of rank >= 1, contiguous.
 /// Order:   scale = 1 / T(1 - p), rounded as written; 0 for p = 1.
 struct DropoutMask {
+  static constexpr const char* kName = "dropout";
   double p = 0;
   std::uint64_t seed = 0, window = 0, first_position = 0, stream = 0;
   std::int64_t rows = 1;

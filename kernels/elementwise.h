@@ -77,6 +77,7 @@ struct ScalarForward {
 ///
 /// Errors:  as UnaryForward.
 struct LargerBackward {
+  static constexpr const char* kName = "larger_backward";
   const Tensor &a, &b, &dy;
   Tensor& dx;
 };
@@ -85,6 +86,7 @@ struct LargerBackward {
 ///
 /// Errors:  as UnaryForward.
 struct AddScaled {
+  static constexpr const char* kName = "add_scaled";
   double alpha;
   const Tensor& x;
   Tensor& y;

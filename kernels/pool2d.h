@@ -19,6 +19,7 @@ struct PoolShape {
 /// there is one (as in torch). A window without elements gives -inf and -1.
 template <class T>
 struct MaxPool2d {
+  static constexpr const char* kName = "max_pool2d";
   PoolShape shape;
   const T* x;
   T* y;
@@ -28,6 +29,7 @@ struct MaxPool2d {
 /// dx[places[i]] += dy[i] from +0, i ascending.
 template <class T>
 struct MaxPool2dGrad {
+  static constexpr const char* kName = "max_pool2d_grad";
   PoolShape shape;
   const T* dy;
   const std::int32_t* places;
@@ -45,6 +47,7 @@ struct PoolDivisor {
 /// Order:   sums ascend over (tap h, tap w) from +0; padding is not added.
 template <class T>
 struct AvgPool2d {
+  static constexpr const char* kName = "avg_pool2d";
   PoolShape shape;
   PoolDivisor divisor;
   const T* x;
@@ -56,6 +59,7 @@ struct AvgPool2d {
 /// Order:   an element adds from +0, for the taps (h, w) ascending that reach it from a window.
 template <class T>
 struct AvgPool2dGrad {
+  static constexpr const char* kName = "avg_pool2d_grad";
   PoolShape shape;
   PoolDivisor divisor;
   const T* dy;

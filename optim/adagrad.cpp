@@ -1,6 +1,7 @@
 #include "accrue/optim/adagrad.h"
 
 #include "accrue/kernels/adagrad.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/optim/gradients.h"
 #include "accrue/optim/groups.h"
 
@@ -43,7 +44,8 @@ void Adagrad::apply(std::span<const Gradient> gradients) {
     const AdagradOptions& options = options_[static_cast<std::size_t>(group)];
     Tensor value = parameters()[parameter].value();
     visit_floating(value.dtype(), "Adagrad", [&]<class T>(T) {
-      kernels::launch_cpu(
+      kernels::launch(
+          value.device(),
           kernels::AdagradStep<T>{.p = value.mutable_data<T>(),
                                   .g = entry.value.data<T>(),
                                   .sum = slot(kSum, parameter).template mutable_data<T>(),

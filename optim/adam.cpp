@@ -1,6 +1,7 @@
 #include "accrue/optim/adam.h"
 
 #include "accrue/kernels/adam.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/optim/gradients.h"
 #include "accrue/optim/groups.h"
 
@@ -51,21 +52,22 @@ void Adam::apply(std::span<const Gradient> gradients) {
       const auto data = [&](std::size_t s) -> T* {
         return initial(s, group) ? slot(s, parameter).template mutable_data<T>() : nullptr;
       };
-      kernels::launch_cpu(kernels::AdamStep<T>{.p = value.mutable_data<T>(),
-                                               .g = entry.value.data<T>(),
-                                               .m = data(kAverage),
-                                               .v = data(kSquares),
-                                               .v_max = data(kMaxSquares),
-                                               .count = value.numel(),
-                                               .step = next_step(kStep, parameter),
-                                               .lr = lr(group),
-                                               .beta1 = momentum(group),
-                                               .beta2 = options.beta2,
-                                               .eps = options.eps,
-                                               .weight_decay = options.weight_decay,
-                                               .decoupled = decay_ == Decay::decoupled,
-                                               .lerp = options.lerp,
-                                               .maximize = options.maximize});
+      kernels::launch(value.device(),
+                      kernels::AdamStep<T>{.p = value.mutable_data<T>(),
+                                           .g = entry.value.data<T>(),
+                                           .m = data(kAverage),
+                                           .v = data(kSquares),
+                                           .v_max = data(kMaxSquares),
+                                           .count = value.numel(),
+                                           .step = next_step(kStep, parameter),
+                                           .lr = lr(group),
+                                           .beta1 = momentum(group),
+                                           .beta2 = options.beta2,
+                                           .eps = options.eps,
+                                           .weight_decay = options.weight_decay,
+                                           .decoupled = decay_ == Decay::decoupled,
+                                           .lerp = options.lerp,
+                                           .maximize = options.maximize});
     });
   }
 }

@@ -1,6 +1,7 @@
 #include "accrue/optim/clip.h"
 
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/norm.h"
 #include "accrue/optim/gradients.h"
 
@@ -15,9 +16,9 @@ double norm_of(std::span<const Gradient> gradients, double norm_type) {
   double total = 0;
   for (const auto& [parameter, gradient] : gradients) {
     if (norm_type == 2) {
-      total += kernels::launch_cpu(kernels::SquareSum{gradient});
+      total += kernels::launch(gradient.device(), kernels::SquareSum{gradient});
     } else {
-      const double largest = kernels::launch_cpu(kernels::MaxAbs{gradient});
+      const double largest = kernels::launch(gradient.device(), kernels::MaxAbs{gradient});
       total = largest > total || std::isnan(largest) ? largest : total;
     }
   }
@@ -36,7 +37,8 @@ std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Grad
 }
 
 void scale(Tensor gradient, double factor) {
-  kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::mul, gradient, factor, gradient});
+  kernels::launch(gradient.device(),
+                  kernels::ScalarForward{kernels::BinaryOp::mul, gradient, factor, gradient});
 }
 
 }  // namespace
@@ -76,11 +78,8 @@ void clip_grad_value(const ParameterList& parameters, double value) {
   check_finite(parameters, gradients, kName);
   for (Gradient& gradient : writable(parameters, gradients)) {
     Tensor& dense = gradient.value;
-    visit_floating(dense.dtype(), kName, [&]<class T>(T) {
-      const T limit = static_cast<T>(std::min<double>(value, std::numeric_limits<T>::max()));
-      T* const g = dense.mutable_data<T>();
-      for (std::int64_t i = 0; i < dense.numel(); ++i) g[i] = std::clamp(g[i], -limit, limit);
-    });
+    kernels::launch(dense.device(),
+                    kernels::UnaryForward{kernels::UnaryOp::clamp, dense, dense, {-value, value}});
   }
 }
 

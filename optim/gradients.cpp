@@ -1,5 +1,6 @@
 #include "accrue/optim/gradients.h"
 
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/norm.h"
 
 namespace accrue::optim {
@@ -31,7 +32,8 @@ void check_finite(const ParameterList& parameters,
                   std::span<const Gradient> gradients,
                   const char* operation) {
   for (const auto& [parameter, gradient] : gradients) {
-    const kernels::Nonfinite bad = kernels::launch_cpu(kernels::FindNonfinite{gradient});
+    const kernels::Nonfinite bad =
+        kernels::launch(gradient.device(), kernels::FindNonfinite{gradient});
     if (bad.count == 0) continue;
     const double value = gradient.flatten().select(0, bad.first).to(DType::float64).item<double>();
     ACCRUE_CHECK(

@@ -173,11 +173,14 @@ void Optimizer::start_slots(std::span<const Gradient> gradients) {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const std::optional<double> value = initial(i, group_of(parameter));
       Tensor& place = slots_[i].values[parameter];
+      const bool follows = place.defined() && !is_counter(slots_[i].name);
+      if (follows) place.move_to(gradient.device());  // where the model was moved to
       if (!value || place.defined()) continue;
-      started.emplace_back(&place,
-                           is_counter(slots_[i].name)
-                               ? Tensor::zeros({}, DType::int64)
-                               : Tensor::full(gradient.shape(), *value, gradient.dtype()));
+      started.emplace_back(
+          &place,
+          is_counter(slots_[i].name)
+              ? Tensor::zeros({}, DType::int64)
+              : Tensor::full(gradient.shape(), *value, gradient.dtype(), gradient.device()));
     }
   }
   for (auto& [place, value] : started) *place = std::move(value);
@@ -214,9 +217,12 @@ void Optimizer::load_state(const OptimizerState& state) {
         continue;
       }
       has_any = true;
-      value = is_counter(slots[s].name)
-                  ? reader.take_count(name)
-                  : reader.take(name, parameters_[i].shape(), parameters_[i].dtype());
+      if (is_counter(slots[s].name)) {
+        value = reader.take_count(name);
+      } else {
+        value = reader.take(name, parameters_[i].shape(), parameters_[i].dtype());
+        if (value.defined()) value = value.to(parameters_[i].device());
+      }
     }
     if (has_any) reader.faults += missing;
   }

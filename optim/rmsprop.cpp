@@ -1,5 +1,6 @@
 #include "accrue/optim/rmsprop.h"
 
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/rmsprop.h"
 #include "accrue/optim/gradients.h"
 #include "accrue/optim/groups.h"
@@ -48,18 +49,19 @@ void RMSprop::apply(std::span<const Gradient> gradients) {
       const auto data = [&](std::size_t s) -> T* {
         return initial(s, group) ? slot(s, parameter).template mutable_data<T>() : nullptr;
       };
-      kernels::launch_cpu(kernels::RmspropStep<T>{.p = value.mutable_data<T>(),
-                                                  .g = entry.value.data<T>(),
-                                                  .square_average = data(kSquareAverage),
-                                                  .average = data(kAverage),
-                                                  .buffer = data(kBuffer),
-                                                  .count = value.numel(),
-                                                  .lr = lr(group),
-                                                  .alpha = options.alpha,
-                                                  .eps = options.eps,
-                                                  .weight_decay = options.weight_decay,
-                                                  .momentum = momentum(group),
-                                                  .maximize = options.maximize});
+      kernels::launch(value.device(),
+                      kernels::RmspropStep<T>{.p = value.mutable_data<T>(),
+                                              .g = entry.value.data<T>(),
+                                              .square_average = data(kSquareAverage),
+                                              .average = data(kAverage),
+                                              .buffer = data(kBuffer),
+                                              .count = value.numel(),
+                                              .lr = lr(group),
+                                              .alpha = options.alpha,
+                                              .eps = options.eps,
+                                              .weight_decay = options.weight_decay,
+                                              .momentum = momentum(group),
+                                              .maximize = options.maximize});
     });
   }
 }

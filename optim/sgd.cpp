@@ -1,6 +1,7 @@
 #include "accrue/optim/sgd.h"
 
 #include "accrue/core/error.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/sgd.h"
 #include "accrue/optim/gradients.h"
 #include "accrue/optim/groups.h"
@@ -61,7 +62,8 @@ void SGD::apply(std::span<const Gradient> gradients) {
     Tensor value = parameters()[parameter].value();
     Tensor& buffer = slot(kMomentum, parameter);
     visit_floating(value.dtype(), "SGD", [&]<class T>(T) {
-      kernels::launch_cpu(
+      kernels::launch(
+          value.device(),
           kernels::SgdStep<T>{.p = value.mutable_data<T>(),
                               .g = gradients[i].value.data<T>(),
                               .buffer = buffer.defined() ? buffer.mutable_data<T>() : nullptr,

@@ -1,5 +1,6 @@
 // What Accelerator and its wrappers do where a window ends: sums over ranks, clipping, steps.
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/train/accelerator.h"
 #include "accrue/train/window_reduction.h"
 
@@ -125,7 +126,8 @@ void Accelerator::divide_gradients(double weight) {
       if (!divided.insert(parameter.node().get()).second) continue;
       Tensor grad = parameter.grad();
       if (!grad.defined()) continue;
-      kernels::launch_cpu(kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
+      kernels::launch(grad.device(),
+                      kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
     }
   }
 }

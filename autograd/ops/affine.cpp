@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/grad_mode.h"
 #include "accrue/autograd/window.h"
+#include "accrue/core/same_device.h"
 
 namespace accrue {
 
@@ -20,6 +21,7 @@ void check_affine_dtypes(const char* operation,
                " and ",
                bias_dtype,
                "; convert with to()");
+  common_device(operation, x.value(), w.value(), bias.value());
 }
 
 void check_linear(const char* operation,

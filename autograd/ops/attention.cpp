@@ -1,7 +1,9 @@
 #include "accrue/autograd/ops/attention.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/attention.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,10 +27,11 @@ struct AttentionNode final : OpNode<3> {
     Tensor* const gradients[] = {&args.dq, &args.dk, &args.dv};
     for (std::size_t i = 0; i < 3; ++i) {
       if (context.needs(i)) {
-        *gradients[i] = Tensor::empty(inputs_of[i]->shape(), inputs_of[i]->dtype());
+        *gradients[i] =
+            Tensor::empty(inputs_of[i]->shape(), inputs_of[i]->dtype(), inputs_of[i]->device());
       }
     }
-    kernels::launch_cpu(args);
+    kernels::launch(args.q.device(), args);
     for (std::size_t i = 0; i < 3; ++i) {
       if (gradients[i]->defined()) context.give(i, std::exchange(*gradients[i], Tensor()));
     }
@@ -92,11 +95,12 @@ Variable scaled_dot_product_attention(const Variable& q,
   const bool keeps =
       axis.dim < q.rank() - 2 && k.value().sample_axis() == axis && v.value().sample_axis() == axis;
   check_keeps_samples(keeps, kName, "attention across samples");
+  const Device device = common_device(kName, q.value(), k.value(), v.value());
   Shape shape = q.shape();
   shape[shape.rank() - 1] = v.size(-1);
-  Tensor y = Tensor::empty(shape, q.dtype());
-  kernels::launch_cpu(
-      kernels::AttentionForward{q.value(), k.value(), v.value(), causal, factor, y});
+  Tensor y = Tensor::empty(shape, q.dtype(), device);
+  kernels::launch(device,
+                  kernels::AttentionForward{q.value(), k.value(), v.value(), causal, factor, y});
   y = y.with_sample_axis(keeps ? axis : SampleAxis{});
   return record<AttentionNode>(
       y,

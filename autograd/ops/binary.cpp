@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/ops/broadcast.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -10,12 +11,12 @@ using kernels::BinaryOp;
 
 Tensor apply(BinaryOp op, const Tensor& a, const Tensor& b) {
   Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
-  kernels::launch_cpu(kernels::BinaryForward{op, a, b, y});
+  kernels::launch(y.device(), kernels::BinaryForward{op, a, b, y});
   return y;
 }
 
 Tensor number(double value, const Tensor& like) {
-  return Tensor::full({}, value, like.dtype()).expand(like.shape());
+  return Tensor::full({}, value, like.dtype(), like.device()).expand(like.shape());
 }
 
 /// What the gradient of operand `i` is made of: dy * factor, or what goes to the larger operand.
@@ -50,7 +51,7 @@ struct BinaryNode final : OpNode<2> {
     const bool a_first = (op == BinaryOp::maximum) == (i == 0);
     const Tensor& larger = a_first ? a.get(name()) : b.get(name());
     const Tensor& smaller = a_first ? b.get(name()) : a.get(name());
-    kernels::launch_cpu(kernels::LargerBackward{larger, smaller, dy, dx});
+    kernels::launch(dx.device(), kernels::LargerBackward{larger, smaller, dy, dx});
     return dx;
   }
 
@@ -70,7 +71,7 @@ struct BinaryNode final : OpNode<2> {
     const Tensor& divisor = b.get(name());
     if (i == 0) return apply(BinaryOp::div, number(1, dy), divisor);
     Tensor ratio = apply(BinaryOp::div, y.get(name()), divisor);
-    kernels::launch_cpu(kernels::UnaryForward{kernels::UnaryOp::neg, ratio, ratio});
+    kernels::launch(ratio.device(), kernels::UnaryForward{kernels::UnaryOp::neg, ratio, ratio});
     return ratio;
   }
 };
@@ -120,15 +121,15 @@ struct ScalarNode final : OpNode<1> {
   const char* name() const override { return kernels::name_of(op); }
   void backward(Backward& context) override {
     if (op == BinaryOp::add || op == BinaryOp::sub) return context.give(0, context.dy());
-    Tensor dx = Tensor::empty(context.dy().shape(), context.dy().dtype());
-    kernels::launch_cpu(kernels::ScalarForward{op, context.dy(), number, dx});
+    Tensor dx = Tensor::empty(context.dy().shape(), context.dy().dtype(), context.dy().device());
+    kernels::launch(dx.device(), kernels::ScalarForward{op, context.dy(), number, dx});
     context.give(0, std::move(dx));
   }
 };
 
 Variable with_number(BinaryOp op, const Variable& a, double b) {
-  Tensor y = Tensor::empty(a.shape(), a.dtype());
-  kernels::launch_cpu(kernels::ScalarForward{op, a.value(), b, y});
+  Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
+  kernels::launch(y.device(), kernels::ScalarForward{op, a.value(), b, y});
   return record<ScalarNode>(
       y.with_sample_axis(a.value().sample_axis()),
       [&](ScalarNode& node) {

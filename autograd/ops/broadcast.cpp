@@ -1,8 +1,10 @@
 #include "accrue/autograd/ops/broadcast.h"
 
 #include "accrue/autograd/ops/reduce.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/broadcast_grad.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 
@@ -11,6 +13,7 @@ namespace accrue {
 Shape joint_shape(std::span<const Variable* const> operands, const char* operation) {
   Shape shape = operands.front()->shape();
   for (const Variable* x : operands.subspan(1)) {
+    check_device(operation, operands.front()->device(), x->value());
     shape = broadcast_shapes(shape, x->shape(), operation);
   }
   return shape;
@@ -71,23 +74,26 @@ void give_broadcast(Backward& context,
     Tensor whole = dy;
     if (factor.defined()) {
       whole = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
-      kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::mul, dy, factor, whole});
+      kernels::launch(dy.device(),
+                      kernels::BinaryForward{kernels::BinaryOp::mul, dy, factor, whole});
     }
     return context.give(i, sum_to_shape(whole, shape));
   }
   const int rank = dy.rank();
   const int row_dims = rows.rows_are_elements ? rank : std::max(rank - 1, 0);
-  context.give_rows(i,
-                    Tensor::empty(shape, dy.dtype()),
-                    product(dy.shape(), 0, row_dims),
-                    rows.rows_per_sample,
-                    [&](LaneTarget& target) {
-                      visit_floating(dy.dtype(), "broadcast", [&]<class T>(T) {
-                        const std::vector<T*> buffers = target.pointers<T>();
-                        kernels::launch_cpu(kernels::BroadcastGrad<T>{
-                            dy, factor, row_dims, shape, target.program(), buffers});
-                      });
-                    });
+  context.give_rows(
+      i,
+      Tensor::empty(shape, dy.dtype(), dy.device()),
+      product(dy.shape(), 0, row_dims),
+      rows.rows_per_sample,
+      [&](LaneTarget& target) {
+        visit_floating(dy.dtype(), "broadcast", [&]<class T>(T) {
+          const std::vector<T*> buffers = target.pointers<T>();
+          kernels::launch(
+              dy.device(),
+              kernels::BroadcastGrad<T>{dy, factor, row_dims, shape, target.program(), buffers});
+        });
+      });
 }
 
 }  // namespace accrue

@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/ops/broadcast.h"
 #include "accrue/kernels/compare.h"
+#include "accrue/kernels/launch.h"
 
 #include <cmath>
 
@@ -27,8 +28,9 @@ Tensor compare(CompareOp op, const Variable& a, const Variable& b) {
   const Variable* const operands[] = {&a, &b};
   const Shape shape = joint_shape(operands, name);
   const SampleAxis axis = joint_axis(operands, shape, name);
-  Tensor y = Tensor::empty(shape, DType::boolean);
-  kernels::launch_cpu(kernels::Compare{op, a.value().expand(shape), b.value().expand(shape), y});
+  Tensor y = Tensor::empty(shape, DType::boolean, a.device());
+  kernels::launch(y.device(),
+                  kernels::Compare{op, a.value().expand(shape), b.value().expand(shape), y});
   return y.with_sample_axis(axis);
 }
 
@@ -41,7 +43,7 @@ Tensor compare(CompareOp op, const Variable& a, double b) {
                " must be whole, got ",
                b,
                "; convert with to()");
-  return compare(op, a, Tensor::full({}, b, a.dtype()));
+  return compare(op, a, Tensor::full({}, b, a.dtype(), a.device()));
 }
 
 struct WhereNode final : OpNode<2> {
@@ -53,11 +55,12 @@ struct WhereNode final : OpNode<2> {
   void backward(Backward& context) override {
     const Tensor& dy = context.dy();
     const Tensor& chosen = condition.get(name());
-    const Tensor zero = Tensor::zeros({}, dy.dtype()).expand(dy.shape());
+    const Tensor zero = Tensor::zeros({}, dy.dtype(), dy.device()).expand(dy.shape());
     for (std::size_t i = 0; i < 2; ++i) {
       if (!context.needs(i)) continue;
       Tensor part = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
-      kernels::launch_cpu(kernels::Where{chosen, i == 0 ? dy : zero, i == 0 ? zero : dy, part});
+      kernels::launch(dy.device(),
+                      kernels::Where{chosen, i == 0 ? dy : zero, i == 0 ? zero : dy, part});
       const bool is_leaf = inputs[i].node->as_leaf() != nullptr;
       give_broadcast(context, i, part, {}, shapes[i], is_leaf, rows);
     }
@@ -75,8 +78,9 @@ Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
   const Shape shape = joint_shape(operands, kName);
   const SampleAxis axis = joint_axis(operands, shape, kName);
   const Tensor chosen = condition.expand(shape);
-  Tensor y = Tensor::empty(shape, a.dtype());
-  kernels::launch_cpu(kernels::Where{chosen, a.value().expand(shape), b.value().expand(shape), y});
+  Tensor y = Tensor::empty(shape, a.dtype(), a.device());
+  kernels::launch(y.device(),
+                  kernels::Where{chosen, a.value().expand(shape), b.value().expand(shape), y});
   y = y.with_sample_axis(axis);
   check_stretched(a, y, kName);
   check_stretched(b, y, kName);

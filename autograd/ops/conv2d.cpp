@@ -4,6 +4,7 @@
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/image.h"
 #include "accrue/kernels/conv2d.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -31,7 +32,8 @@ struct Conv2dNode final : OpNode<3> {
     if (context.needs(2)) {
       context.give_rows(2, bias_like, shape.rows(), rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(kernels::Conv2dBiasGrad<T>{shape, dy, target.program(), buffers});
+        kernels::launch(dy_dense.device(),
+                        kernels::Conv2dBiasGrad<T>{shape, dy, target.program(), buffers});
       });
     }
     if (context.needs(1)) {
@@ -39,15 +41,18 @@ struct Conv2dNode final : OpNode<3> {
       const Tensor& weight = w.get(name());
       context.give_rows(1, weight, shape.rows(), rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(
+        kernels::launch(
+            dy_dense.device(),
             kernels::Conv2dWeightGrad<T>{shape, dy, image.data<T>(), target.program(), buffers});
       });
     }
     if (context.needs(0)) {
       const Tensor weight = w.get(name()).contiguous();
       const std::int64_t height = shape.sliding.h.in, width = shape.sliding.w.in;
-      Tensor dx = Tensor::empty({shape.samples, shape.in_channels, height, width}, weight.dtype());
-      kernels::launch_cpu(
+      Tensor dx = Tensor::empty(
+          {shape.samples, shape.in_channels, height, width}, weight.dtype(), weight.device());
+      kernels::launch(
+          dx.device(),
           kernels::Conv2dInputGrad<T>{shape, dy, weight.data<T>(), dx.mutable_data<T>()});
       context.give(0, std::move(dx));
     }
@@ -117,15 +122,17 @@ Variable conv2d(const Variable& x,
       kept_samples(x.value(), 3, "conv2d", "a convolution along the sample dimension");
   const std::int64_t images = affine_rows("conv2d", x, 3, w, bias);
   const kernels::Sliding& sliding = shape.sliding;
-  Tensor y = Tensor::empty({x.size(0), w.size(0), sliding.h.out, sliding.w.out}, x.dtype());
+  Tensor y =
+      Tensor::empty({x.size(0), w.size(0), sliding.h.out, sliding.w.out}, x.dtype(), x.device());
   visit_floating(x.dtype(), "conv2d", [&]<class T>(T) {
     const Tensor image = x.value().contiguous(), weight = w.value().contiguous();
     const Tensor offsets = bias.defined() ? bias.value().contiguous() : Tensor();
-    kernels::launch_cpu(kernels::Conv2dForward<T>{shape,
-                                                  image.data<T>(),
-                                                  weight.data<T>(),
-                                                  offsets.defined() ? offsets.data<T>() : nullptr,
-                                                  y.mutable_data<T>()});
+    kernels::launch(y.device(),
+                    kernels::Conv2dForward<T>{shape,
+                                              image.data<T>(),
+                                              weight.data<T>(),
+                                              offsets.defined() ? offsets.data<T>() : nullptr,
+                                              y.mutable_data<T>()});
   });
   return record<Conv2dNode>(
       y.with_sample_axis(axis),

@@ -5,6 +5,7 @@
 #include "accrue/core/generator.h"
 #include "accrue/kernels/dropout.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <array>
 
@@ -12,8 +13,8 @@ namespace accrue {
 namespace {
 
 Tensor times(const Tensor& a, const Tensor& mask) {
-  Tensor y = Tensor::empty(a.shape(), a.dtype());
-  kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::mul, a, mask, y});
+  Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
+  kernels::launch(y.device(), kernels::BinaryForward{kernels::BinaryOp::mul, a, mask, y});
   return y;
 }
 
@@ -35,7 +36,7 @@ Tensor drawn_mask(const Tensor& x, double p) {
     default_generator().bernoulli(elements, 1 - p);
     for (T& element : elements) element *= kernels::dropout_scale<T>(p);
   });
-  return mask;
+  return mask.to(x.device());
 }
 
 /// The mask by position; it is made with the samples in front and seen in x's order.
@@ -60,8 +61,8 @@ Tensor placed_mask(const Tensor& x, double p, std::string_view path, MicroBatch&
   args.first_position = static_cast<std::uint64_t>(batch.begin());
   args.stream = stream_of(path, batch.next_draw(path));
   args.rows = axis.rows;
-  args.mask = Tensor::empty(shape, x.dtype());
-  kernels::launch_cpu(args);
+  args.mask = Tensor::empty(shape, x.dtype(), x.device());
+  kernels::launch(args.mask.device(), args);
   return args.mask.permute(std::span<const int>(order.data(), static_cast<std::size_t>(x.rank())));
 }
 

@@ -2,7 +2,9 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/row_matrix.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/embedding.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -23,17 +25,17 @@ struct EmbeddingNode final : OpNode<1> {
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
     const Tensor& chosen = indices.get(name());
-    const Tensor like = Tensor::empty({1, 1}, dy.dtype()).expand(table_shape);
+    const Tensor like = Tensor::empty({1, 1}, dy.dtype(), dy.device()).expand(table_shape);
     visit_floating(dy.dtype(), name(), [&]<class T>(T) {
       context.give_rows(0, like, chosen.numel(), rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(
-            kernels::EmbeddingGrad<T>{rows_of<T>(dy, chosen.numel(), table_shape[1]),
-                                      chosen.data<std::int64_t>(),
-                                      table_shape[0],
-                                      padding_index,
-                                      target.program(),
-                                      buffers});
+        kernels::launch(dy.device(),
+                        kernels::EmbeddingGrad<T>{rows_of<T>(dy, chosen.numel(), table_shape[1]),
+                                                  chosen.data<std::int64_t>(),
+                                                  table_shape[0],
+                                                  padding_index,
+                                                  target.program(),
+                                                  buffers});
       });
     });
   }
@@ -85,16 +87,18 @@ Variable embedding(const Variable& table,
   check_embedding(table, indices);
   const std::int64_t padding_index = checked_padding(padding_idx, table.shape()[0]);
   const std::int64_t per_sample = checked_rows(table, indices);
+  const Device device = common_device("embedding", table.value(), indices);
   const Tensor rows = table.value().contiguous();
   const Tensor chosen = indices.contiguous();
   Shape shape = indices.shape();
   shape.push_back(table.shape()[1]);
-  Tensor y = Tensor::empty(shape, table.dtype());
+  Tensor y = Tensor::empty(shape, table.dtype(), device);
   visit_floating(table.dtype(), "embedding", [&]<class T>(T) {
-    kernels::launch_cpu(kernels::EmbeddingForward<T>{
-        row_matrix<T>(rows),
-        chosen.data<std::int64_t>(),
-        kernels::row_major(y.mutable_data<T>(), chosen.numel(), shape.back())});
+    kernels::launch(device,
+                    kernels::EmbeddingForward<T>{
+                        row_matrix<T>(rows),
+                        chosen.data<std::int64_t>(),
+                        kernels::row_major(y.mutable_data<T>(), chosen.numel(), shape.back())});
   });
   y = y.with_sample_axis(indices.sample_axis());
   return record<EmbeddingNode>(

@@ -3,6 +3,7 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/kernels/extremum.h"
 #include "accrue/kernels/index.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -16,9 +17,9 @@ struct ExtremumNode final : OpNode<1> {
   const char* name() const override { return op; }
   void backward(Backward& context) override {
     const Tensor& places = indices.get(op);
-    Tensor dx = Tensor::zeros(from, context.dy().dtype());
-    kernels::launch_cpu(
-        kernels::ScatterAdd{op, context.dy().reshape(places.shape()), dim, places, dx});
+    Tensor dx = Tensor::zeros(from, context.dy().dtype(), places.device());
+    kernels::launch(dx.device(),
+                    kernels::ScatterAdd{op, context.dy().reshape(places.shape()), dim, places, dx});
     context.give(0, std::move(dx));
   }
   void forget_saved() override { indices.reset(); }
@@ -37,9 +38,9 @@ ValuesAndIndices extremum(const char* op, bool largest, const Variable& x, int d
       without.push_back(kept[i]);
     }
   }
-  Tensor values = Tensor::empty(without, x.dtype());
-  Tensor indices = Tensor::empty(without, DType::int64);
-  kernels::launch_cpu(kernels::Extremum{op, largest, x.value(), d, values, indices});
+  Tensor values = Tensor::empty(without, x.dtype(), x.device());
+  Tensor indices = Tensor::empty(without, DType::int64, x.device());
+  kernels::launch(values.device(), kernels::Extremum{op, largest, x.value(), d, values, indices});
   const Tensor places = indices.view(kept);
   if (axis.dim == d) axis = SampleAxis::mixed();
   if (axis.dim > d && !keep_dim) --axis.dim;

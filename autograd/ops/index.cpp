@@ -1,7 +1,9 @@
 #include "accrue/autograd/ops/index.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/index.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -14,8 +16,8 @@ struct PickNode final : OpNode<1> {
 
   const char* name() const override { return op; }
   void backward(Backward& context) override {
-    Tensor dx = Tensor::zeros(from, context.dy().dtype());
-    kernels::launch_cpu(kernels::ScatterAdd{op, context.dy(), dim, index.get(op), dx});
+    Tensor dx = Tensor::zeros(from, context.dy().dtype(), context.dy().device());
+    kernels::launch(dx.device(), kernels::ScatterAdd{op, context.dy(), dim, index.get(op), dx});
     context.give(0, std::move(dx));
   }
   void forget_saved() override { index.reset(); }
@@ -38,8 +40,9 @@ void check_operand(const Variable& x, const SampleAxis& axis, const char* op) {
 
 Variable pick(
     const char* op, const Variable& x, int dim, const Tensor& index, const SampleAxis& axis) {
-  Tensor y = Tensor::empty(index.shape(), x.dtype());
-  kernels::launch_cpu(kernels::Gather{op, x.value(), dim, index, y});
+  const Device device = common_device(op, x.value(), index);
+  Tensor y = Tensor::empty(index.shape(), x.dtype(), device);
+  kernels::launch(device, kernels::Gather{op, x.value(), dim, index, y});
   check_operand(x, axis, op);
   return record<PickNode>(
       y.with_sample_axis(axis),

@@ -1,7 +1,9 @@
 #include "accrue/autograd/ops/layer_norm.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/broadcast_grad.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/linear.h"
 
@@ -56,26 +58,28 @@ struct LayerNormNode final : OpNode<3> {
     args.mean = mean.data<T>();
     args.rstd = rstd.data<T>();
     if (context.needs(0)) {
-      dx = Tensor::empty(dy.shape(), dy.dtype());
+      dx = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
       args.dx = kernels::row_major(dx.mutable_data<T>(), rows, cols);
     }
     if (context.needs(1)) {
-      n = Tensor::empty({rows, cols}, dy.dtype());
+      n = Tensor::empty({rows, cols}, dy.dtype(), dy.device());
       args.n = kernels::row_major(n.mutable_data<T>(), rows, cols);
     }
-    kernels::launch_cpu(args);
-    const Tensor like = Tensor::empty(normalized_shape, dy.dtype());
+    kernels::launch(dy.device(), args);
+    const Tensor like = Tensor::empty(normalized_shape, dy.dtype(), dy.device());
     if (context.needs(2)) {
       context.give_rows(2, like, rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(kernels::LinearBiasGrad<T>{dy_rows, target.program(), buffers});
+        kernels::launch(dy.device(),
+                        kernels::LinearBiasGrad<T>{dy_rows, target.program(), buffers});
       });
     }
     if (context.needs(1)) {
       context.give_rows(1, like, rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(kernels::BroadcastGrad<T>{
-            dy.view({rows, cols}), n, 1, {cols}, target.program(), buffers});
+        kernels::launch(dy.device(),
+                        kernels::BroadcastGrad<T>{
+                            dy.view({rows, cols}), n, 1, {cols}, target.program(), buffers});
       });
     }
     if (dx.defined()) context.give(0, std::move(dx));
@@ -165,16 +169,19 @@ const T* data_or_null(const Tensor& x) {
 Variable normalize(const NormCall& call) {
   check_call(call);
   const std::int64_t per_sample = checked_rows(call);
+  const Device device =
+      common_device(call.name, call.x.value(), call.weight.value(), call.bias.value());
   const Tensor x = call.x.value().contiguous();
   const Tensor w = call.weight.defined() ? call.weight.value().contiguous() : Tensor();
   const Tensor b = call.bias.defined() ? call.bias.value().contiguous() : Tensor();
   const std::int64_t rows = product(x.shape(), 0, call.leading_dims());
   const std::int64_t cols = product(call.normalized_shape, 0, call.num_dims());
-  Tensor y = Tensor::empty(x.shape(), x.dtype());
-  Tensor mean = Tensor::empty({rows}, x.dtype());
-  Tensor rstd = Tensor::empty({rows}, x.dtype());
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
+  Tensor mean = Tensor::empty({rows}, x.dtype(), device);
+  Tensor rstd = Tensor::empty({rows}, x.dtype(), device);
   visit_floating(x.dtype(), call.name, [&]<class T>(T) {
-    kernels::launch_cpu(
+    kernels::launch(
+        device,
         kernels::LayerNormForward<T>{call.kind,
                                      call.eps,
                                      rows_of<T>(x, rows, cols),

@@ -3,6 +3,7 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/row_matrix.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
 
 namespace accrue {
@@ -37,14 +38,16 @@ struct LinearNode final : OpNode<3> {
     if (context.needs(2)) {
       context.give_rows(2, bias_like, dy.rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(kernels::LinearBiasGrad<T>{dy, target.program(), buffers});
+        kernels::launch(dy_rows.device(),
+                        kernels::LinearBiasGrad<T>{dy, target.program(), buffers});
       });
     }
     if (context.needs(1)) {
       const Tensor x_rows = as_rows(x.get(name()));
       context.give_rows(1, w.get(name()), dy.rows, rows_per_sample, [&](LaneTarget& target) {
         const std::vector<T*> buffers = target.pointers<T>();
-        kernels::launch_cpu(
+        kernels::launch(
+            dy_rows.device(),
             kernels::LinearWeightGrad<T>{dy, matrix_of<T>(x_rows), target.program(), buffers});
       });
     }
@@ -52,8 +55,9 @@ struct LinearNode final : OpNode<3> {
       const Tensor& weight = w.get(name());
       Shape shape = context.dy().shape();
       shape[shape.rank() - 1] = weight.shape()[1];
-      Tensor dx = Tensor::empty(shape, weight.dtype());
-      kernels::launch_cpu(
+      Tensor dx = Tensor::empty(shape, weight.dtype(), weight.device());
+      kernels::launch(
+          dx.device(),
           kernels::LinearInputGrad<T>{dy, matrix_of<T>(weight), mutable_row_matrix<T>(dx)});
       context.give(0, std::move(dx));
     }
@@ -68,13 +72,14 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
   const Tensor x_rows = as_rows(x.value());
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.shape()[0];
-  Tensor y = Tensor::empty(shape, x.dtype());
+  Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   visit_floating(x.dtype(), "linear", [&]<class T>(T) {
     const Tensor b = bias.defined() ? bias.value().contiguous() : Tensor();
-    kernels::launch_cpu(kernels::LinearForward<T>{matrix_of<T>(x_rows),
-                                                  matrix_of<T>(w.value()),
-                                                  b.defined() ? b.data<T>() : nullptr,
-                                                  mutable_row_matrix<T>(y)});
+    kernels::launch(y.device(),
+                    kernels::LinearForward<T>{matrix_of<T>(x_rows),
+                                              matrix_of<T>(w.value()),
+                                              b.defined() ? b.data<T>() : nullptr,
+                                              mutable_row_matrix<T>(y)});
   });
   const SampleAxis axis = x.value().sample_axis();
   y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);

@@ -3,7 +3,9 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/row_matrix.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/program_segments.h"
 
@@ -63,12 +65,15 @@ class Chunks {
     return rows_of(logits_, 0, std::min(chunk_rows_, num_rows_ - begin(chunk)));
   }
 
+  Device device() const { return operands_.x.device(); }
+
   void make_logits(std::int64_t chunk) const {
     const Tensor& bias = operands_.bias;
-    kernels::launch_cpu(kernels::LinearForward<T>{rows(chunk, matrix_of<T>(operands_.x)),
-                                                  matrix_of<T>(operands_.w),
-                                                  bias.defined() ? bias.data<T>() : nullptr,
-                                                  logits(chunk)});
+    kernels::launch(device(),
+                    kernels::LinearForward<T>{rows(chunk, matrix_of<T>(operands_.x)),
+                                              matrix_of<T>(operands_.w),
+                                              bias.defined() ? bias.data<T>() : nullptr,
+                                              logits(chunk)});
   }
   kernels::CrossEntropyInputs<T> inputs(std::int64_t chunk) const {
     const CrossEntropyOptions& options = operands_.options;
@@ -94,7 +99,7 @@ class ChunkedTarget {
         buffers_(target.pointers<T>()) {
     const Tensor& like = target.buffers.front();
     for (std::int32_t i = 0; i < segments_.num_carried(); ++i) {
-      carried_.push_back(Tensor::empty(like.shape(), like.dtype()));
+      carried_.push_back(Tensor::empty(like.shape(), like.dtype(), like.device()));
       buffers_.push_back(carried_.back().template mutable_data<T>());
     }
   }
@@ -122,7 +127,7 @@ struct LinearCrossEntropyNode final : OpNode<3> {
   void backward(Backward& context) override {
     for (const SavedTensor& tensor : saved) tensor.get(name());
     const Tensor& x = operands.x;
-    Tensor dx = context.needs(0) ? Tensor::empty(x.shape(), x.dtype()) : Tensor();
+    Tensor dx = context.needs(0) ? Tensor::empty(x.shape(), x.dtype(), x.device()) : Tensor();
     run(context, dx);
     if (dx.defined()) context.give(0, std::move(dx));
   }
@@ -167,7 +172,7 @@ struct LinearCrossEntropyNode final : OpNode<3> {
     const Matrix<const T> x = matrix_of<T>(operands.x), w = matrix_of<T>(operands.w);
     const bool has_first = logits.defined();
     Tensor memory = has_first ? std::exchange(logits, Tensor())
-                              : Tensor::empty({chunk_rows, w.rows}, dloss.dtype());
+                              : Tensor::empty({chunk_rows, w.rows}, dloss.dtype(), dloss.device());
     const Chunks<T> chunks(operands, chunk_rows, memory);
     std::optional<ChunkedTarget<T>> weight, bias;
     if (of_w) weight.emplace(*of_w, x.rows, chunk_rows);
@@ -176,26 +181,28 @@ struct LinearCrossEntropyNode final : OpNode<3> {
     for (std::int64_t i = 0; i < chunks.count(); ++i) {
       if (i > 0 || !has_first) chunks.make_logits(i);
       const std::int64_t begin = chunks.begin(i);
-      kernels::launch_cpu(kernels::CrossEntropyBackward<T>{chunks.inputs(i),
-                                                           row_max.data<T>() + begin,
-                                                           row_sum.data<T>() + begin,
-                                                           dloss.data<T>() + begin * stride,
-                                                           stride,
-                                                           chunks.logits(i)});
+      kernels::launch(memory.device(),
+                      kernels::CrossEntropyBackward<T>{chunks.inputs(i),
+                                                       row_max.data<T>() + begin,
+                                                       row_sum.data<T>() + begin,
+                                                       dloss.data<T>() + begin * stride,
+                                                       stride,
+                                                       chunks.logits(i)});
       const Matrix<const T> dy = chunks.logits(i);
       if (bias) {
         bias->run([&](auto program, auto buffers) {
-          kernels::launch_cpu(kernels::LinearBiasGrad<T>{dy, program, buffers});
+          kernels::launch(memory.device(), kernels::LinearBiasGrad<T>{dy, program, buffers});
         });
       }
       if (weight) {
         weight->run([&](auto program, auto buffers) {
-          kernels::launch_cpu(
-              kernels::LinearWeightGrad<T>{dy, chunks.rows(i, x), program, buffers});
+          kernels::launch(memory.device(),
+                          kernels::LinearWeightGrad<T>{dy, chunks.rows(i, x), program, buffers});
         });
       }
       if (dx.defined()) {
-        kernels::launch_cpu(
+        kernels::launch(
+            memory.device(),
             kernels::LinearInputGrad<T>{dy, w, chunks.rows(i, mutable_row_matrix<T>(dx))});
       }
     }
@@ -225,6 +232,7 @@ void check(const Variable& x,
                w.shape(),
                "; check the last layer");
   check_cross_entropy_options(kName, target, options, w.shape()[0], x.dtype());
+  common_device(kName, x.value(), target, options.class_weights);
   ACCRUE_CHECK(chunk_rows >= 0,
                ValueError,
                kName,
@@ -263,25 +271,29 @@ Variable linear_cross_entropy_rows(const Variable& x,
                                    std::int64_t chunk_rows) {
   check(x, w, bias, target, options, chunk_rows);
   const std::int64_t rows_per_sample = affine_rows("linear_cross_entropy", x, 1, w, bias);
+  const Device device = x.device();
   chunk_rows = chunk_rows == 0 ? chunk_for(x.shape()[0], w.shape()[0], x.dtype())
                                : std::clamp<std::int64_t>(x.shape()[0], 1, chunk_rows);
   const Operands operands = dense_operands(x, w, bias, target, options);
   const Tensor& labels = operands.target;
-  kernels::check_targets(
-      labels.data<std::int64_t>(), labels.numel(), w.shape()[0], options.ignore_index);
-  Tensor loss = Tensor::empty(labels.shape(), x.dtype());
-  Tensor row_max = Tensor::empty(labels.shape(), x.dtype());
-  Tensor row_sum = Tensor::empty(labels.shape(), x.dtype());
-  Tensor logits = Tensor::empty({chunk_rows, w.shape()[0]}, x.dtype());
+  if (device.is_cpu()) {
+    kernels::check_targets(
+        labels.data<std::int64_t>(), labels.numel(), w.shape()[0], options.ignore_index);
+  }
+  Tensor loss = Tensor::empty(labels.shape(), x.dtype(), device);
+  Tensor row_max = Tensor::empty(labels.shape(), x.dtype(), device);
+  Tensor row_sum = Tensor::empty(labels.shape(), x.dtype(), device);
+  Tensor logits = Tensor::empty({chunk_rows, w.shape()[0]}, x.dtype(), device);
   visit_floating(x.dtype(), "linear_cross_entropy", [&]<class T>(T) {
     const Chunks<T> chunks(operands, chunk_rows, logits);
     for (std::int64_t i = chunks.count(); i-- > 0;) {  // so that chunk 0 is left for backward
       chunks.make_logits(i);
       const std::int64_t begin = chunks.begin(i);
-      kernels::launch_cpu(kernels::CrossEntropyForward<T>{chunks.inputs(i),
-                                                          loss.mutable_data<T>() + begin,
-                                                          row_max.mutable_data<T>() + begin,
-                                                          row_sum.mutable_data<T>() + begin});
+      kernels::launch(device,
+                      kernels::CrossEntropyForward<T>{chunks.inputs(i),
+                                                      loss.mutable_data<T>() + begin,
+                                                      row_max.mutable_data<T>() + begin,
+                                                      row_sum.mutable_data<T>() + begin});
     }
   });
   return record<LinearCrossEntropyNode>(

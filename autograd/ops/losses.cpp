@@ -6,7 +6,9 @@
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/autograd/ops/views.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/mse.h"
 
 namespace accrue {
@@ -35,15 +37,15 @@ struct CrossEntropyNode final : OpNode<1> {
     const Tensor& dloss = context.dy();
     const Tensor& x = logits.get(name());
     if (options.class_weights.defined()) class_weights.get(name());
-    Tensor dx = Tensor::empty(x.shape(), x.dtype());
+    Tensor dx = Tensor::empty(x.shape(), x.dtype(), x.device());
     visit_floating(x.dtype(), name(), [&]<class T>(T) {
-      kernels::launch_cpu(
-          kernels::CrossEntropyBackward<T>{arguments<T>(x, target.get(name()), options),
-                                           row_max.data<T>(),
-                                           row_sum.data<T>(),
-                                           dloss.data<T>(),
-                                           row_stride(dloss),
-                                           mutable_row_matrix<T>(dx)});
+      kernels::launch(x.device(),
+                      kernels::CrossEntropyBackward<T>{arguments<T>(x, target.get(name()), options),
+                                                       row_max.data<T>(),
+                                                       row_sum.data<T>(),
+                                                       dloss.data<T>(),
+                                                       row_stride(dloss),
+                                                       mutable_row_matrix<T>(dx)});
     });
     context.give(0, std::move(dx));
   }
@@ -97,18 +99,21 @@ Variable cross_entropy_rows(const Variable& logits,
                target.shape(),
                "; flatten tokens with reshape({-1, C}) and reshape({-1})");
   check_cross_entropy_options("cross_entropy", target, options, logits.shape()[1], logits.dtype());
+  const Device device =
+      common_device("cross_entropy", logits.value(), target, options.class_weights);
   const Tensor x = logits.value().contiguous();
   const Tensor t = target.contiguous();
   CrossEntropyOptions dense = options;
   if (dense.class_weights.defined()) dense.class_weights = dense.class_weights.contiguous();
-  Tensor loss = Tensor::empty(t.shape(), x.dtype());
-  Tensor row_max = Tensor::empty(t.shape(), x.dtype());
-  Tensor row_sum = Tensor::empty(t.shape(), x.dtype());
+  Tensor loss = Tensor::empty(t.shape(), x.dtype(), device);
+  Tensor row_max = Tensor::empty(t.shape(), x.dtype(), device);
+  Tensor row_sum = Tensor::empty(t.shape(), x.dtype(), device);
   visit_floating(x.dtype(), "cross_entropy", [&]<class T>(T) {
-    kernels::launch_cpu(kernels::CrossEntropyForward<T>{arguments<T>(x, t, dense),
-                                                        loss.mutable_data<T>(),
-                                                        row_max.mutable_data<T>(),
-                                                        row_sum.mutable_data<T>()});
+    kernels::launch(device,
+                    kernels::CrossEntropyForward<T>{arguments<T>(x, t, dense),
+                                                    loss.mutable_data<T>(),
+                                                    row_max.mutable_data<T>(),
+                                                    row_sum.mutable_data<T>()});
   });
   const SampleAxis axis = x.sample_axis();
   check_keeps_samples(axis.dim != 1, "cross_entropy", "a softmax along the sample dimension");
@@ -128,7 +133,7 @@ Variable cross_entropy_rows(const Variable& logits,
 }
 
 LossWeight cross_entropy_weight(const Tensor& target, const CrossEntropyOptions& options) {
-  const Tensor dense = target.contiguous();
+  const Tensor dense = target.to(Device::cpu()).contiguous();
   const std::int64_t* t = dense.data<std::int64_t>();
   if (!options.class_weights.defined()) {
     std::int64_t count = 0;
@@ -172,15 +177,16 @@ struct MseNode final : OpNode<2> {
     visit_floating(dloss.dtype(), name(), [&]<class T>(T) {
       const auto gradient = [&](std::size_t i, Tensor& result) -> kernels::Matrix<T> {
         if (!context.needs(i)) return {};
-        result = Tensor::empty(x.get(name()).shape(), dloss.dtype());
+        result = Tensor::empty(x.get(name()).shape(), dloss.dtype(), dloss.device());
         return mutable_row_matrix<T>(result);
       };
-      kernels::launch_cpu(kernels::MseBackward<T>{row_matrix<T>(x.get(name())),
-                                                  row_matrix<T>(y.get(name())),
-                                                  dloss.data<T>(),
-                                                  stride,
-                                                  gradient(0, dx),
-                                                  gradient(1, dy)});
+      kernels::launch(dloss.device(),
+                      kernels::MseBackward<T>{row_matrix<T>(x.get(name())),
+                                              row_matrix<T>(y.get(name())),
+                                              dloss.data<T>(),
+                                              stride,
+                                              gradient(0, dx),
+                                              gradient(1, dy)});
     });
     if (dx.defined()) context.give(0, std::move(dx));
     if (dy.defined()) context.give(1, std::move(dy));
@@ -223,14 +229,16 @@ Variable mse_rows(const Variable& x, const Variable& y) {
     rows.push_back(1);
     return mse_rows(reshape(x, rows), reshape(y, rows));
   }
+  const Device device = common_device("mse", x.value(), y.value());
   const Tensor dense_x = x.value().contiguous();
   const Tensor dense_y = y.value().contiguous();
   Shape shape = x.shape();
   if (shape.rank() > 0) shape.erase(shape.rank() - 1);
-  Tensor loss = Tensor::empty(shape, x.dtype());
+  Tensor loss = Tensor::empty(shape, x.dtype(), device);
   visit_floating(x.dtype(), "mse", [&]<class T>(T) {
-    kernels::launch_cpu(kernels::MseForward<T>{
-        row_matrix<T>(dense_x), row_matrix<T>(dense_y), loss.mutable_data<T>()});
+    kernels::launch(device,
+                    kernels::MseForward<T>{
+                        row_matrix<T>(dense_x), row_matrix<T>(dense_y), loss.mutable_data<T>()});
   });
   if (axis.dim < shape.rank()) loss = loss.with_sample_axis(axis);
   return record<MseNode>(

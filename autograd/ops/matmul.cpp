@@ -2,7 +2,9 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/reduce.h"
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/batched_matmul.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -10,8 +12,9 @@ namespace {
 Tensor multiply(const Tensor& a, const Tensor& b) {
   Shape shape = a.shape();
   shape[shape.rank() - 1] = b.shape().back();
-  Tensor c = Tensor::empty(shape, a.dtype());
-  kernels::launch_cpu(kernels::BatchedMatmul{a, b, c});
+  const Device device = common_device("matmul", a, b);
+  Tensor c = Tensor::empty(shape, a.dtype(), device);
+  kernels::launch(device, kernels::BatchedMatmul{a, b, c});
   return c;
 }
 

@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/image.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/pool2d.h"
 
 #include <limits>
@@ -17,10 +18,11 @@ struct MaxPool2dNode final : OpNode<1> {
   const char* name() const override { return "max_pool2d"; }
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
-    Tensor dx = Tensor::empty(from, dy.dtype());
+    Tensor dx = Tensor::empty(from, dy.dtype(), dy.device());
     const std::int32_t* const at = places.get(name()).data<std::int32_t>();
     visit_floating(dy.dtype(), name(), [&]<class T>(T) {
-      kernels::launch_cpu(kernels::MaxPool2dGrad<T>{shape, dy.data<T>(), at, dx.mutable_data<T>()});
+      kernels::launch(dx.device(),
+                      kernels::MaxPool2dGrad<T>{shape, dy.data<T>(), at, dx.mutable_data<T>()});
     });
     context.give(0, std::move(dx));
   }
@@ -35,9 +37,10 @@ struct AvgPool2dNode final : OpNode<1> {
   const char* name() const override { return "avg_pool2d"; }
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
-    Tensor dx = Tensor::empty(from, dy.dtype());
+    Tensor dx = Tensor::empty(from, dy.dtype(), dy.device());
     visit_floating(dy.dtype(), name(), [&]<class T>(T) {
-      kernels::launch_cpu(
+      kernels::launch(
+          dx.device(),
           kernels::AvgPool2dGrad<T>{shape, divisor, dy.data<T>(), dx.mutable_data<T>()});
     });
     context.give(0, std::move(dx));
@@ -92,12 +95,14 @@ Variable max_pool2d(const Variable& x, Size2 size, const MaxPool2dOptions& optio
   const kernels::PoolShape shape =
       pool_shape(name, x, {size, stride, options.padding, options.dilation, options.ceil_mode});
   const SampleAxis axis = samples_of(x, name);
-  Tensor y = Tensor::empty(pooled(x.shape(), shape.sliding), x.dtype());
-  Tensor places = Tensor::empty(y.shape(), DType::int32);
+  Tensor y = Tensor::empty(pooled(x.shape(), shape.sliding), x.dtype(), x.device());
+  Tensor places = Tensor::empty(y.shape(), DType::int32, x.device());
   visit_floating(x.dtype(), name, [&]<class T>(T) {
     const Tensor images = x.value().contiguous();
-    kernels::launch_cpu(kernels::MaxPool2d<T>{
-        shape, images.data<T>(), y.mutable_data<T>(), places.mutable_data<std::int32_t>()});
+    kernels::launch(
+        y.device(),
+        kernels::MaxPool2d<T>{
+            shape, images.data<T>(), y.mutable_data<T>(), places.mutable_data<std::int32_t>()});
   });
   return record<MaxPool2dNode>(
       y.with_sample_axis(axis),
@@ -122,11 +127,11 @@ Variable avg_pool2d(const Variable& x, Size2 size, const AvgPool2dOptions& optio
   const kernels::PoolDivisor divisor{options.count_include_pad,
                                      options.divisor_override.value_or(0)};
   const SampleAxis axis = samples_of(x, name);
-  Tensor y = Tensor::empty(pooled(x.shape(), shape.sliding), x.dtype());
+  Tensor y = Tensor::empty(pooled(x.shape(), shape.sliding), x.dtype(), x.device());
   visit_floating(x.dtype(), name, [&]<class T>(T) {
     const Tensor images = x.value().contiguous();
-    kernels::launch_cpu(
-        kernels::AvgPool2d<T>{shape, divisor, images.data<T>(), y.mutable_data<T>()});
+    kernels::launch(y.device(),
+                    kernels::AvgPool2d<T>{shape, divisor, images.data<T>(), y.mutable_data<T>()});
   });
   return record<AvgPool2dNode>(
       y.with_sample_axis(axis),

@@ -4,6 +4,7 @@
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/kernels/compare.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/reduce.h"
 
 namespace accrue {
@@ -21,7 +22,7 @@ Shape reduced(const Shape& shape, unsigned mask, bool keep_dims) {
 
 Tensor sum_dims(const Tensor& x, unsigned mask, bool squares = false) {
   Tensor y = Tensor::empty(reduced(x.shape(), mask, false), x.dtype(), x.device());
-  kernels::launch_cpu(kernels::SumDims{x, mask, y, squares});
+  kernels::launch(y.device(), kernels::SumDims{x, mask, y, squares});
   return y;
 }
 
@@ -56,15 +57,17 @@ struct NormNode final : OpNode<1> {
   void backward(Backward& context) override {
     const Tensor& norms = y.get(name());
     const Tensor& values = x.get(name());
-    Tensor ratio = Tensor::empty(norms.shape(), norms.dtype());
+    Tensor ratio = Tensor::empty(norms.shape(), norms.dtype(), norms.device());
     const Tensor dy = context.dy().reshape(norms.shape());
-    kernels::launch_cpu(kernels::BinaryForward{kernels::BinaryOp::div, dy, norms, ratio});
-    const Tensor zero = Tensor::zeros({}, norms.dtype()).expand(norms.shape());
-    Tensor is_zero = Tensor::empty(norms.shape(), DType::boolean);
-    kernels::launch_cpu(kernels::Compare{kernels::CompareOp::eq, norms, zero, is_zero});
-    kernels::launch_cpu(kernels::Where{is_zero, zero, ratio, ratio});
-    Tensor dx = Tensor::empty(values.shape(), values.dtype());
-    kernels::launch_cpu(
+    kernels::launch(norms.device(),
+                    kernels::BinaryForward{kernels::BinaryOp::div, dy, norms, ratio});
+    const Tensor zero = Tensor::zeros({}, norms.dtype(), norms.device()).expand(norms.shape());
+    Tensor is_zero = Tensor::empty(norms.shape(), DType::boolean, norms.device());
+    kernels::launch(norms.device(), kernels::Compare{kernels::CompareOp::eq, norms, zero, is_zero});
+    kernels::launch(norms.device(), kernels::Where{is_zero, zero, ratio, ratio});
+    Tensor dx = Tensor::empty(values.shape(), values.dtype(), values.device());
+    kernels::launch(
+        dx.device(),
         kernels::BinaryForward{kernels::BinaryOp::mul, values, ratio.expand(values.shape()), dx});
     context.give(0, std::move(dx));
   }
@@ -141,7 +144,7 @@ Variable norm(const Variable& x, std::span<const int> dims, bool keep_dims) {
   const SampleAxis axis =
       reduced_axis(x, mask, keep_dims, "norm", "a norm over the sample dimension");
   Tensor y = sum_dims(x.value(), mask, true);
-  kernels::launch_cpu(kernels::UnaryForward{kernels::UnaryOp::sqrt, y, y});
+  kernels::launch(y.device(), kernels::UnaryForward{kernels::UnaryOp::sqrt, y, y});
   const Tensor kept = y.view(reduced(x.shape(), mask, true));
   if (keep_dims) y = kept;
   return record<NormNode>(

@@ -3,6 +3,7 @@
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/autograd/ops/views.h"
+#include "accrue/kernels/launch.h"
 #include "accrue/kernels/softmax.h"
 
 namespace accrue {
@@ -17,10 +18,12 @@ struct SoftmaxNode final : OpNode<1> {
   const char* name() const override { return kind == SoftmaxKind::log ? "log_softmax" : "softmax"; }
   void backward(Backward& context) override {
     const Tensor dy = context.dy().contiguous();
-    Tensor dx = Tensor::empty(dy.shape(), dy.dtype());
+    Tensor dx = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
     visit_floating(dy.dtype(), name(), [&]<class T>(T) {
-      kernels::launch_cpu(kernels::SoftmaxBackward<T>{
-          kind, row_matrix<T>(y.get(name())), row_matrix<T>(dy), mutable_row_matrix<T>(dx)});
+      kernels::launch(
+          dx.device(),
+          kernels::SoftmaxBackward<T>{
+              kind, row_matrix<T>(y.get(name())), row_matrix<T>(dy), mutable_row_matrix<T>(dx)});
     });
     context.give(0, std::move(dx));
   }
@@ -29,9 +32,10 @@ struct SoftmaxNode final : OpNode<1> {
 
 Variable softmax_of_last(SoftmaxKind kind, const Variable& x) {
   const Tensor dense = x.value().contiguous();
-  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   visit_floating(x.dtype(), "softmax", [&]<class T>(T) {
-    kernels::launch_cpu(
+    kernels::launch(
+        y.device(),
         kernels::SoftmaxForward<T>{kind, row_matrix<T>(dense), mutable_row_matrix<T>(y)});
   });
   y = y.with_sample_axis(x.value().sample_axis());

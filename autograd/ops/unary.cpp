@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 namespace accrue {
 namespace {
@@ -18,12 +19,13 @@ struct UnaryNode final : OpNode<1> {
     const Tensor& dy = context.dy();
     Tensor dx = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
     const Tensor none;
-    kernels::launch_cpu(kernels::UnaryBackward{op,
-                                               kernels::backward_reads_x(op) ? x.get(name()) : none,
-                                               kernels::backward_reads_y(op) ? y.get(name()) : none,
-                                               dy,
-                                               dx,
-                                               parameters});
+    kernels::launch(dx.device(),
+                    kernels::UnaryBackward{op,
+                                           kernels::backward_reads_x(op) ? x.get(name()) : none,
+                                           kernels::backward_reads_y(op) ? y.get(name()) : none,
+                                           dy,
+                                           dx,
+                                           parameters});
     context.give(0, std::move(dx));
   }
   void forget_saved() override {
@@ -33,8 +35,8 @@ struct UnaryNode final : OpNode<1> {
 };
 
 Variable unary(UnaryOp op, const Variable& x, kernels::UnaryParameters parameters = {}) {
-  Tensor y = Tensor::empty(x.shape(), x.dtype());
-  kernels::launch_cpu(kernels::UnaryForward{op, x.value(), y, parameters});
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  kernels::launch(y.device(), kernels::UnaryForward{op, x.value(), y, parameters});
   y = y.with_sample_axis(x.value().sample_axis());
   return record<UnaryNode>(
       y,

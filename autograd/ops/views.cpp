@@ -32,8 +32,8 @@ Variable view(const char* op, const Variable& x, Tensor y, Pull pull) {
 /// The pull of a view that picks elements: zeros of the input's shape with dy in that place.
 template <class Pick>
 Pull scatter(const Variable& x, Pick pick) {
-  return [shape = x.shape(), dtype = x.dtype(), pick](const Tensor& dy) {
-    Tensor dx = Tensor::zeros(shape, dtype);
+  return [shape = x.shape(), dtype = x.dtype(), device = x.device(), pick](const Tensor& dy) {
+    Tensor dx = Tensor::zeros(shape, dtype, device);
     pick(dx).copy_from(dy);
     return dx;
   };

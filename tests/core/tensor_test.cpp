@@ -258,7 +258,7 @@ TEST_CASE("core.tensor: a tensor over a storage views its first elements") {
   CHECK_THROWS_AS(Tensor::over({}, {1}), StateError);
 }
 
-TEST_CASE("core.tensor: what reads elements refuses those that lie on a device") {
+TEST_CASE("core.tensor: elements on a device that this machine lacks are not read") {
   std::byte* const address = reinterpret_cast<std::byte*>(64);  // reading it ends the process
   const auto storage = accrue::Storage::adopt(address, 16, accrue::Device::cuda(2));
   Tensor far = Tensor::over(storage, {2, 2});
@@ -267,9 +267,7 @@ TEST_CASE("core.tensor: what reads elements refuses those that lie on a device")
   CHECK(far.transpose(0, 1)[1].data<float>() == reinterpret_cast<float*>(address) + 1);
   Tensor near = Tensor::zeros({2, 2});
   using accrue::DeviceError;
-  CHECK_THROWS_WITH_AS(far[0][0].item<float>(),
-                       "[item] elements must lie on the CPU, got a tensor on cuda:2",
-                       DeviceError);
+  CHECK_THROWS_AS(far[0][0].item<float>(), DeviceError);
   CHECK_THROWS_AS(far.to_vector<float>(), DeviceError);
   CHECK_THROWS_AS(far.str(), DeviceError);
   CHECK_THROWS_AS(far.fill(1), DeviceError);
