@@ -45,3 +45,5 @@ struct alignas(16) Float4 {
 #else
 #include "accrue/kernels/cuda/platform_simulated.h"
 #endif
+
+#include "accrue/kernels/cuda/workspace.h"

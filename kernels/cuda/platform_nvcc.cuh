@@ -1,8 +1,8 @@
 // The names of platform.h for nvcc and the CUDA runtime.
 #pragma once
 
-#include "accrue/core/error.h"
 #include "accrue/core/host_device.h"
+#include "accrue/kernels/cuda/check.h"
 
 #include <cuda_runtime.h>
 
@@ -89,17 +89,6 @@ void atomic_add(double*, double) = delete;
 void atomic_max(float*, float) = delete;
 void atomic_max(double*, double) = delete;
 
-/// Throws a DeviceError unless a call of the CUDA runtime succeeded.
-inline void check(cudaError_t status, const char* call) {
-  ACCRUE_CHECK(status == cudaSuccess,
-               DeviceError,
-               call,
-               cudaGetErrorName(status),
-               ": ",
-               cudaGetErrorString(status),
-               "; without a GPU and its driver use the CPU");
-}
-
 /// Queues kernel(args...) on the stream.
 ///
 /// Errors:  DeviceError, which names the kernel.
@@ -114,38 +103,5 @@ void launch(const Launch& how, void (*kernel)(Parameters...), const Args&... arg
   config.stream = static_cast<cudaStream_t>(how.stream.handle);
   check(cudaLaunchKernelEx(&config, kernel, args...), how.name);
 }
-
-/// Device memory of a launch; freed when the work before on the stream is done.
-class Workspace {
- public:
-  Workspace(std::size_t bytes, Stream stream) : stream_(static_cast<cudaStream_t>(stream.handle)) {
-    if (bytes > 0) check(cudaMallocAsync(&memory_, bytes, stream_), "cudaMallocAsync");
-  }
-  ~Workspace() {
-    if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-
-  /// Copies `bytes` from the host; the source may change afterwards.
-  void upload(const void* source, std::size_t bytes) {
-    check(cudaMemcpyAsync(memory_, source, bytes, cudaMemcpyHostToDevice, stream_),
-          "cudaMemcpyAsync");
-  }
-  /// Copies `bytes` to the host, when the work before on the stream is done.
-  void download(void* target, std::size_t bytes) const {
-    check(cudaMemcpyAsync(target, memory_, bytes, cudaMemcpyDeviceToHost, stream_),
-          "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(memory_);
-  }
-
- private:
-  cudaStream_t stream_;
-  void* memory_ = nullptr;
-};
 
 }  // namespace accrue::kernels::cuda

@@ -2,11 +2,12 @@
 #pragma once
 
 #include "accrue/core/host_device.h"
-#include "accrue/kernels/simt/memory.h"
 #include "accrue/kernels/simt/simt.h"
+#include "accrue/kernels/simt/streams.h"
 
-#include <cstring>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #define ACCRUE_KERNEL(threads) inline
 #define ACCRUE_DEVICE inline
@@ -126,9 +127,9 @@ void atomic_add(double*, double) = delete;
 void atomic_max(float*, float) = delete;
 void atomic_max(double*, double) = delete;
 
-/// Runs kernel(args...) on the grid, at once.
+/// Queues kernel(args...) on the stream, to run under the options that hold now.
 ///
-/// Errors:  simt::KernelFault.
+/// Errors:  simt::KernelFault, here or where somebody waits for the stream.
 template <class... Parameters, class... Args>
 void launch(const Launch& how, void (*kernel)(Parameters...), const Args&... args) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "kernels take plain values");
@@ -136,37 +137,17 @@ void launch(const Launch& how, void (*kernel)(Parameters...), const Args&... arg
   const auto narrow = [](std::int64_t size) {
     return size < 0 || size > 0xffffffffLL ? 0xffffffffU : static_cast<unsigned>(size);
   };
-  auto call = [&] { kernel(args...); };
-  simt::run_grid(
-      {how.name,
-       {narrow(how.grid_x), narrow(how.grid_y), 1},
-       {static_cast<unsigned>(how.threads), 1, 1},
-       how.dynamic_shared},
-      [](void* it) { (*static_cast<decltype(call)*>(it))(); },
-      &call);
+  const simt::LaunchShape shape{how.name,
+                                {narrow(how.grid_x), narrow(how.grid_y), 1},
+                                {static_cast<unsigned>(how.threads), 1, 1},
+                                how.dynamic_shared};
+  auto run = [=, parameters = std::tuple<Parameters...>(args...), options = simt::run_options()] {
+    auto call = [&] { std::apply(kernel, parameters); };
+    const simt::OptionsScope scope(options);
+    simt::run_grid(
+        shape, [](void* it) { (*static_cast<decltype(call)*>(it))(); }, &call);
+  };
+  simt::enqueue(static_cast<simt::Stream*>(how.stream.handle), std::move(run));
 }
-
-/// Device memory of a launch; freed when the work before on the stream is done.
-class Workspace {
- public:
-  Workspace(std::size_t bytes, Stream) : memory_(bytes) {
-    std::memset(memory_.data(), 0xff, bytes);
-  }
-  /// Copies `bytes` from the host; the source may change afterwards.
-  void upload(const void* source, std::size_t bytes) {
-    if (bytes > 0) std::memcpy(memory_.data(), source, bytes);
-  }
-  /// Copies `bytes` to the host, when the work before on the stream is done.
-  void download(void* target, std::size_t bytes) const {
-    if (bytes > 0) std::memcpy(target, memory_.data(), bytes);
-  }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(memory_.data());
-  }
-
- private:
-  simt::GuardedMemory memory_;
-};
 
 }  // namespace accrue::kernels::cuda

@@ -45,6 +45,20 @@ struct RunOptions {
 };
 RunOptions& run_options();
 
+/// Other options for the launches of this OS thread while it lives.
+class OptionsScope {
+ public:
+  explicit OptionsScope(const RunOptions& options) : before_(run_options()) {
+    run_options() = options;
+  }
+  ~OptionsScope() { run_options() = before_; }
+  OptionsScope(const OptionsScope&) = delete;
+  OptionsScope& operator=(const OptionsScope&) = delete;
+
+ private:
+  RunOptions before_;
+};
+
 using Site = std::source_location;
 
 /// The sizes of a launch.

@@ -1,0 +1,147 @@
+#include "accrue/kernels/cuda/allocator.h"
+
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/runtime.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace accrue::kernels::cuda {
+namespace {
+
+struct Block {
+  std::size_t bytes = 0;  ///< asked for
+  std::size_t size = 0;   ///< of the block
+  int device = 0;
+  Stream stream;
+};
+
+/// What is free: per stream and size, since a stream's own order makes reuse safe.
+struct Pool {
+  std::map<std::pair<void*, std::size_t>, std::vector<void*>> free;
+  MemoryStats stats{};
+};
+
+class Allocator {
+ public:
+  void* allocate(std::size_t bytes, int device, Stream stream) {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t size = block_size(bytes);
+    Pool& pool = pools_[device];
+    std::vector<void*>& blocks = pool.free[{stream.handle, size}];
+    void* data = nullptr;
+    if (blocks.empty()) {
+      data = fresh(size, device);
+    } else {
+      data = blocks.back();
+      blocks.pop_back();
+      pool.stats.cached_bytes -= static_cast<std::int64_t>(size);
+    }
+    live_[data] = {bytes, size, device, stream};
+    pool.stats.allocated_bytes += static_cast<std::int64_t>(bytes);
+    pool.stats.peak_bytes = std::max(pool.stats.peak_bytes, pool.stats.allocated_bytes);
+    return data;
+  }
+
+  void free(void* data, Stream stream) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = live_.find(data);
+    if (found == live_.end()) return;
+    const Block block = found->second;
+    live_.erase(found);
+    const DeviceScope scope(block.device);
+    if (stream != block.stream) {
+      const Event event = make_event();
+      record(event, stream);
+      wait(block.stream, event);
+      destroy(event);
+    }
+    scribble(data, block.size, block.stream);
+    Pool& pool = pools_[block.device];
+    pool.free[{block.stream.handle, block.size}].push_back(data);
+    pool.stats.allocated_bytes -= static_cast<std::int64_t>(block.bytes);
+    pool.stats.cached_bytes += static_cast<std::int64_t>(block.size);
+  }
+
+  int device_of(const void* data) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = live_.find(const_cast<void*>(data));
+    return found == live_.end() ? 0 : found->second.device;
+  }
+
+  MemoryStats stats(int device) {
+    const std::scoped_lock lock(mutex_);
+    return pools_[device].stats;
+  }
+  void reset_peak(int device) {
+    const std::scoped_lock lock(mutex_);
+    pools_[device].stats.peak_bytes = pools_[device].stats.allocated_bytes;
+  }
+
+  void empty(int device) {
+    const std::scoped_lock lock(mutex_);
+    const DeviceScope scope(device);
+    Pool& pool = pools_[device];
+    for (const auto& [key, blocks] : pool.free) {
+      if (!blocks.empty()) synchronize(Stream{key.first});
+      for (void* const data : blocks) free_memory(data);
+    }
+    pool.free.clear();
+    pool.stats.cached_bytes = 0;
+  }
+
+ private:
+  void* fresh(std::size_t size, int device) {
+    const DeviceScope scope(device);
+    try {
+      return allocate_memory(size);
+    } catch (const OutOfMemoryError&) {
+      empty(device);
+    }
+    try {
+      return allocate_memory(size);
+    } catch (const OutOfMemoryError&) {
+      fail<OutOfMemoryError>("[allocate] cuda:",
+                             device,
+                             " must have ",
+                             size,
+                             " bytes left, got fewer beside ",
+                             pools_[device].stats.allocated_bytes,
+                             " in use; use smaller tensors or a smaller micro-batch");
+    }
+  }
+
+  std::recursive_mutex mutex_;
+  std::map<int, Pool> pools_;
+  std::unordered_map<void*, Block> live_;
+};
+
+/// Never destroyed: tensors in static objects may be freed after any other static.
+Allocator& allocator() {
+  static Allocator* const instance = new Allocator;
+  return *instance;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes, int device, Stream stream) {
+  return allocator().allocate(bytes, device, stream);
+}
+
+void free(void* data, Stream stream) noexcept {
+  try {
+    allocator().free(data, stream);
+  } catch (...) {  // the device is lost, and the memory with it
+  }
+}
+
+int device_of(const void* data) { return allocator().device_of(data); }
+MemoryStats memory_stats(int device) { return allocator().stats(device); }
+void reset_peak_memory(int device) { allocator().reset_peak(device); }
+void empty_cache(int device) { allocator().empty(device); }
+
+}  // namespace accrue::kernels::cuda

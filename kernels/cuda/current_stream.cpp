@@ -1,0 +1,72 @@
+#include "accrue/kernels/cuda/current_stream.h"
+
+#include "accrue/kernels/cuda/runtime.h"
+
+#include <array>
+#include <map>
+#include <mutex>
+
+namespace accrue::kernels::cuda {
+namespace {
+
+constexpr std::size_t kNumOthers = 8;
+
+/// The streams of all devices, made when they are first asked for. Never destroyed.
+class Streams {
+ public:
+  Stream main(int device) {
+    const std::scoped_lock lock(mutex_);
+    return made(device, of_[device].main);
+  }
+  Stream next(int device) {
+    const std::scoped_lock lock(mutex_);
+    OfDevice& streams = of_[device];
+    return made(device, streams.others[streams.next++ % kNumOthers]);
+  }
+
+ private:
+  struct OfDevice {
+    Stream main;
+    std::array<Stream, kNumOthers> others{};
+    std::size_t next = 0;
+  };
+
+  static Stream made(int device, Stream& stream) {
+    if (stream.handle == nullptr) {
+      const DeviceScope scope(device);
+      stream = make_stream();
+    }
+    return stream;
+  }
+
+  std::mutex mutex_;
+  std::map<int, OfDevice> of_;
+};
+
+Streams& streams() {
+  static Streams* const the_streams = new Streams;
+  return *the_streams;
+}
+
+/// What StreamScopes chose; absent: the main stream.
+std::map<int, Stream>& chosen() {
+  thread_local std::map<int, Stream> of_thread;
+  return of_thread;
+}
+
+}  // namespace
+
+Stream current_stream(int device) {
+  const auto found = chosen().find(device);
+  const bool is_chosen = found != chosen().end() && found->second.handle != nullptr;
+  return is_chosen ? found->second : streams().main(device);
+}
+
+Stream next_stream(int device) { return streams().next(device); }
+
+StreamScope::StreamScope(int device, Stream stream) : device_(device), before_(chosen()[device]) {
+  chosen()[device] = stream;
+}
+StreamScope::~StreamScope() { chosen()[device_] = before_; }
+
+}  // namespace accrue::kernels::cuda

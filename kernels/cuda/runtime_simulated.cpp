@@ -1,0 +1,110 @@
+// runtime.h by the simulator: lazy streams, fenced memory.
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/runtime.h"
+#include "accrue/kernels/simt/nccl/device.h"
+#include "accrue/kernels/simt/streams.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace accrue::kernels::cuda {
+namespace {
+
+constexpr int kNumDevices = 2;
+constexpr std::size_t kLargestMark = std::size_t{64} << 20;
+
+simt::Stream* of(Stream stream) { return static_cast<simt::Stream*>(stream.handle); }
+simt::Event* of(Event event) { return static_cast<simt::Event*>(event.handle); }
+
+/// The pinned and the device's blocks: where they begin and end.
+class Blocks {
+ public:
+  void add(void* data, std::size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    ends_[static_cast<std::byte*>(data)] = static_cast<std::byte*>(data) + bytes;
+  }
+  void remove(void* data) {
+    const std::scoped_lock lock(mutex_);
+    ends_.erase(static_cast<std::byte*>(data));
+  }
+  bool contain(const void* place) const {
+    const std::scoped_lock lock(mutex_);
+    auto* const at = const_cast<std::byte*>(static_cast<const std::byte*>(place));
+    const auto behind = ends_.upper_bound(at);
+    return behind != ends_.begin() && at <= std::prev(behind)->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::byte*, std::byte*> ends_;
+};
+
+/// Never destroyed, as the queues.
+Blocks& blocks() {
+  static Blocks* const the_blocks = new Blocks;
+  return *the_blocks;
+}
+
+}  // namespace
+
+int num_devices() { return kNumDevices; }
+std::string why_no_device() { return ""; }
+
+int current_device() { return simt::nccl::current_device(); }
+
+DeviceScope::DeviceScope(int device) : before_(simt::nccl::current_device()) {
+  simt::nccl::current_device() = device;
+}
+DeviceScope::~DeviceScope() { simt::nccl::current_device() = before_; }
+
+Stream make_stream() { return {simt::make_stream()}; }
+Event make_event() { return {simt::make_event()}; }
+void destroy(Event event) noexcept { simt::destroy(of(event)); }
+void record(Event event, Stream stream) { simt::record(of(event), of(stream)); }
+void wait(Stream stream, Event event) { simt::wait(of(stream), of(event)); }
+void synchronize(Stream stream) { simt::synchronize(of(stream)); }
+void synchronize(Event event) { simt::synchronize(of(event)); }
+
+void* allocate_memory(std::size_t bytes) {
+  void* const data = simt::allocate_device(bytes);
+  blocks().add(data, bytes);
+  return data;
+}
+void free_memory(void* data) noexcept {
+  blocks().remove(data);
+  simt::free_device(data);
+}
+/// Exact, so that fences are where tensors end.
+std::size_t block_size(std::size_t bytes) { return bytes; }
+
+void scribble(void* data, std::size_t bytes, Stream stream) {
+  if (bytes > kLargestMark) return;
+  simt::enqueue(of(stream), [=] { std::memset(data, 0xff, bytes); });
+}
+
+void* allocate_pinned(std::size_t bytes) {
+  void* const data = ::operator new (bytes, std::align_val_t{64});
+  blocks().add(data, bytes);
+  return data;
+}
+void free_pinned(void* data) noexcept {
+  blocks().remove(data);
+  ::operator delete (data, std::align_val_t{64});
+}
+
+void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (blocks().contain(from)) {
+    simt::enqueue(of(stream), [=] { std::memcpy(to, from, bytes); });
+  } else {
+    const auto* const first = static_cast<const std::byte*>(from);
+    simt::enqueue(of(stream), [=, staged = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(to, staged.data(), bytes);
+    });
+  }
+  if (!blocks().contain(to)) synchronize(stream);
+}
+
+}  // namespace accrue::kernels::cuda

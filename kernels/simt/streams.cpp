@@ -1,0 +1,242 @@
+#include "accrue/kernels/simt/streams.h"
+
+#include "accrue/core/config.h"
+#include "accrue/core/error.h"
+#include "accrue/kernels/simt/memory.h"
+
+#include <sanitizer/asan_interface.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace accrue::simt {
+
+/// How often an event was recorded, and how many of those records were reached.
+class Event {
+ public:
+  struct Count {
+    std::uint64_t recorded = 0, reached = 0;
+  };
+  std::shared_ptr<Count> count = std::make_shared<Count>();
+};
+
+/// A queue of work. A wait is work that cannot run before its event's record was reached.
+class Stream {
+ public:
+  struct Item {
+    std::function<void()> work;
+    std::shared_ptr<Event::Count> event = nullptr;
+    std::uint64_t number = 0;
+
+    bool can_run() const { return event == nullptr || event->reached >= number; }
+  };
+  std::deque<Item> items;
+};
+
+namespace {
+
+class Queues {
+ public:
+  std::recursive_mutex mutex;
+  StreamOptions options;
+  std::mt19937_64 dice{1};
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::map<std::byte*, std::unique_ptr<GuardedMemory>> memory;
+  std::size_t device_size = std::size_t{1} << 40, used = 0;
+
+  /// Runs until `is_done`; `wanted` is the stream that somebody waits for, if it is one.
+  template <class Done>
+  void run(const Stream* wanted, const Done& is_done) {
+    if (is_done()) return;
+    const Access access(*this);
+    while (!is_done()) {
+      Stream* const stream = choose(wanted);
+      ACCRUE_CHECK(stream != nullptr,
+                   DeviceError,
+                   "synchronize",
+                   "queued work was lost when other work failed, so nothing can be waited for; "
+                   "restart the program");
+      const Stream::Item item = std::move(stream->items.front());
+      stream->items.pop_front();
+      perform(item.work);
+    }
+  }
+
+  void perform(const std::function<void()>& work) {
+    const Access access(*this);
+    try {
+      if (work) work();
+    } catch (...) {
+      for (const auto& stream : streams) stream->items.clear();
+      throw;
+    }
+  }
+
+ private:
+  /// Device memory may be touched while one of these lives.
+  class Access {
+   public:
+    explicit Access(Queues& queues) : queues_(queues) {
+      if (queues_.accesses_++ == 0) queues_.expose(true);
+    }
+    ~Access() {
+      if (--queues_.accesses_ == 0) queues_.expose(false);
+    }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+
+   private:
+    Queues& queues_;
+  };
+
+  void expose(bool is_open) {
+    if constexpr (kAddressSanitizer) {
+      for (const auto& [data, block] : memory) {
+        if (is_open) __asan_unpoison_memory_region(data, block->size());
+        if (!is_open) __asan_poison_memory_region(data, block->size());
+      }
+    }
+  }
+
+  Stream* choose(const Stream* wanted) {
+    std::vector<Stream*> ready;
+    for (const auto& stream : streams) {
+      if (!stream->items.empty() && stream->items.front().can_run()) ready.push_back(stream.get());
+    }
+    if (ready.empty()) return nullptr;
+    const auto is_wanted = [&](const Stream* stream) { return stream == wanted; };
+    switch (options.order) {
+      case StreamOrder::lazy:
+        std::ranges::stable_partition(ready, is_wanted);
+        return ready.front();
+      case StreamOrder::eager:
+        std::ranges::stable_partition(ready, is_wanted);
+        return ready.back();
+      case StreamOrder::random:
+        break;
+    }
+    return ready[dice() % ready.size()];
+  }
+
+  int accesses_ = 0;
+};
+
+/// Never destroyed: storages in static objects are freed after any other static.
+Queues& queues() {
+  static Queues* const the_queues = new Queues;
+  return *the_queues;
+}
+
+}  // namespace
+
+void set_stream_options(const StreamOptions& options) {
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  all.options = options;
+  all.dice.seed(options.seed);
+}
+
+Stream* make_stream() {
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  all.streams.push_back(std::make_unique<Stream>());
+  return all.streams.back().get();
+}
+
+Event* make_event() { return new Event; }
+void destroy(Event* event) { delete event; }
+
+void enqueue(Stream* stream, std::function<void()> work) {
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  if (stream == nullptr) return all.perform(work);
+  stream->items.push_back({std::move(work)});
+}
+
+void record(Event* event, Stream* stream) {
+  const std::scoped_lock lock(queues().mutex);
+  const auto& count = event->count;
+  enqueue(stream, [count, number = ++count->recorded] {
+    count->reached = std::max(count->reached, number);
+  });
+}
+
+void wait(Stream* stream, Event* event) {
+  const std::scoped_lock lock(queues().mutex);
+  if (stream == nullptr) return synchronize(event);
+  stream->items.push_back({nullptr, event->count, event->count->recorded});
+}
+
+void synchronize(Stream* stream) {
+  const std::scoped_lock lock(queues().mutex);
+  if (stream == nullptr) return;
+  queues().run(stream, [&] { return stream->items.empty(); });
+}
+
+void synchronize(Event* event) {
+  const std::scoped_lock lock(queues().mutex);
+  const auto& count = event->count;
+  const std::uint64_t number = count->recorded;
+  queues().run(nullptr, [&] { return count->reached >= number; });
+}
+
+void synchronize_all() {
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  all.run(nullptr, [&] {
+    return std::ranges::all_of(all.streams, [](const auto& it) { return it->items.empty(); });
+  });
+}
+
+bool is_done(const Event* event) {
+  const std::scoped_lock lock(queues().mutex);
+  return event->count->reached >= event->count->recorded;
+}
+
+void* allocate_device(std::size_t bytes) {
+  constexpr std::size_t kFilled = std::size_t{64} << 20;  // larger blocks cost what is touched
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  ACCRUE_CHECK(bytes <= all.device_size - all.used,
+               OutOfMemoryError,
+               "allocate",
+               "the simulated device must have ",
+               bytes,
+               " bytes left, got ",
+               all.device_size - all.used);
+  auto block = std::make_unique<GuardedMemory>(bytes);
+  std::byte* const data = block->data();
+  if (bytes <= kFilled) std::memset(data, 0xff, bytes);
+  if constexpr (kAddressSanitizer) __asan_poison_memory_region(data, bytes);
+  all.used += bytes;
+  all.memory.emplace(data, std::move(block));
+  return data;
+}
+
+void free_device(void* data) {
+  Queues& all = queues();
+  const std::scoped_lock lock(all.mutex);
+  const auto block = all.memory.find(static_cast<std::byte*>(data));
+  ACCRUE_CHECK(block != all.memory.end(), StateError, "free", "the device must own the memory");
+  all.used -= block->second->size();
+  all.memory.erase(block);
+}
+
+std::size_t device_memory_in_use() {
+  const std::scoped_lock lock(queues().mutex);
+  return queues().used;
+}
+
+void set_device_size(std::size_t bytes) {
+  const std::scoped_lock lock(queues().mutex);
+  queues().device_size = bytes;
+}
+
+}  // namespace accrue::simt

@@ -1,0 +1,205 @@
+// Streams, events and device memory: what may overtake what, and who may reuse what.
+#include "accrue/kernels/simt/streams.h"
+
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/allocator.h"
+#include "accrue/kernels/cuda/current_stream.h"
+#include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/platform.h"
+#include "accrue/kernels/cuda/runtime.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <set>
+#include <thread>
+#include <vector>
+
+using namespace accrue;
+using namespace accrue::kernels;
+using namespace accrue::kernels::cuda;
+
+namespace {
+
+std::vector<simt::StreamOptions> stream_orders() {
+  std::vector<simt::StreamOptions> orders = {{simt::StreamOrder::lazy}, {simt::StreamOrder::eager}};
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    orders.push_back({simt::StreamOrder::random, seed});
+  }
+  return orders;
+}
+
+/// Adds the elements of `x` to one number.
+void add_up(const Workspace& x, std::int64_t count, const Workspace& sum, Stream stream) {
+  launch_cuda(RowSum<float>{row_major<const float>(x.as<float>(), 1, count), sum.as<float>()},
+              stream);
+}
+
+float fetch(const Workspace& memory) {
+  float value = 0;
+  memory.download(&value, sizeof(value));
+  return value;
+}
+
+/// x = {1, 2} is written on one stream and added up on another, with or without an event between.
+float sum_on_another_stream(bool waits) {
+  const Stream writer = next_stream(0), reader = next_stream(0);
+  Workspace x(2 * sizeof(float), writer), sum(sizeof(float), reader);
+  const float values[] = {1, 2};
+  x.upload(values, sizeof(values));
+  const Event event = make_event();
+  record(event, writer);
+  if (waits) wait(reader, event);
+  destroy(event);
+  add_up(x, 2, sum, reader);
+  const float result = fetch(sum);
+  synchronize(writer);
+  return result;
+}
+
+struct DefaultOrder {
+  ~DefaultOrder() { simt::set_stream_options({}); }
+};
+
+}  // namespace
+
+TEST_CASE("cuda.streams: an event orders two streams, however they overtake each other") {
+  const DefaultOrder later;
+  int num_orders = 0;
+  for (const simt::StreamOptions& order : stream_orders()) {
+    simt::set_stream_options(order);
+    CHECK(sum_on_another_stream(true) == 3);
+    ++num_orders;
+  }
+  MESSAGE(num_orders, " orders of streams");
+}
+
+TEST_CASE("cuda.streams: a missing wait is seen as NaN") {
+  const DefaultOrder later;
+  int num_right = 0, num_nan = 0;
+  for (const simt::StreamOptions& order : stream_orders()) {
+    simt::set_stream_options(order);
+    const float sum = sum_on_another_stream(false);
+    num_right += sum == 3;
+    num_nan += sum != sum;
+  }
+  CHECK(num_right > 0);
+  CHECK(num_nan > 0);
+  CHECK(num_right + num_nan == static_cast<int>(stream_orders().size()));
+}
+
+TEST_CASE("cuda.streams: work runs when somebody waits, in the order of its stream") {
+  const Stream stream = next_stream(0);
+  auto* const pinned = static_cast<float*>(allocate_pinned(sizeof(float)));
+  auto* const result = static_cast<float*>(allocate_pinned(sizeof(float)));
+  *pinned = 1;
+  *result = 0;
+  Workspace memory(sizeof(float), stream);
+  copy(memory.as<float>(), pinned, sizeof(float), stream);
+  *pinned = 2;  // too early: the copy has not run
+  copy(result, memory.as<float>(), sizeof(float), stream);
+  CHECK(*result == 0);
+  synchronize(stream);
+  CHECK(*result == 2);
+  float pageable = 3;
+  copy(memory.as<float>(), &pageable, sizeof(float), stream);
+  pageable = 4;  // may change at once
+  CHECK(fetch(memory) == 3);
+  free_pinned(pinned);
+  free_pinned(result);
+}
+
+TEST_CASE("cuda.streams: a fault of a kernel comes where somebody waits, later work is lost") {
+  const Stream stream = next_stream(0);
+  Workspace x(sizeof(float), stream), sum(sizeof(float), stream);
+  const Event event = make_event();
+  launch(
+      {.name = "too_large", .threads = 4096, .stream = stream}, +[](float*) {}, x.as<float>());
+  record(event, stream);
+  CHECK_THROWS_AS(synchronize(stream), simt::KernelFault);
+  CHECK_THROWS_AS(synchronize(event), DeviceError);
+  destroy(event);
+  synchronize(stream);
+}
+
+TEST_CASE("cuda.streams: each thread has its own current stream") {
+  const Stream main = current_stream(0), other = next_stream(0);
+  CHECK(main != other);
+  CHECK(current_stream(1) != main);
+  const StreamScope scope(0, other);
+  CHECK(current_stream(0) == other);
+  Stream seen;
+  std::thread([&] { seen = current_stream(0); }).join();
+  CHECK(seen == main);
+  {
+    const StreamScope inner(0, main);
+    CHECK(current_stream(0) == main);
+  }
+  CHECK(current_stream(0) == other);
+}
+
+TEST_CASE("cuda.streams: freed memory serves again on its stream, and reads as NaN until then") {
+  const Stream stream = next_stream(0), other = next_stream(0);
+  void* const first = allocate(1000, 0, stream);
+  CHECK(device_of(first) == 0);
+  const float one = 1;
+  copy(first, &one, sizeof(one), stream);
+  cuda::free(first, stream);
+  void* const elsewhere = allocate(1000, 0, other);
+  CHECK(elsewhere != first);
+  void* const second = allocate(1000, 0, stream);
+  CHECK(second == first);
+  float value = 0;
+  copy(&value, second, sizeof(value), stream);
+  CHECK(value != value);
+  cuda::free(second, stream);
+  cuda::free(elsewhere, other);
+}
+
+TEST_CASE("cuda.streams: the next owner waits for the stream that used memory last") {
+  const DefaultOrder later;
+  for (const simt::StreamOptions& order : stream_orders()) {
+    simt::set_stream_options(order);
+    const Stream owner = next_stream(0), reader = next_stream(0);
+    void* const x = allocate(2 * sizeof(float), 0, owner);
+    const float values[] = {1, 2}, others[] = {5, 6};
+    copy(x, values, sizeof(values), owner);
+    const Event written = make_event();
+    record(written, owner);
+    wait(reader, written);
+    destroy(written);
+    Workspace sum(sizeof(float), reader);
+    launch_cuda(
+        RowSum<float>{row_major<const float>(static_cast<float*>(x), 1, 2), sum.as<float>()},
+        reader);
+    cuda::free(x, reader);
+    void* const again = allocate(2 * sizeof(float), 0, owner);
+    CHECK(again == x);
+    copy(again, others, sizeof(others), owner);
+    synchronize(owner);
+    CHECK(fetch(sum) == 3);
+    cuda::free(again, owner);
+  }
+}
+
+TEST_CASE("cuda.streams: a full device gives its cache back before it refuses") {
+  constexpr std::size_t kSize = 1 << 20;
+  const Stream stream = next_stream(1);
+  empty_cache(0);
+  empty_cache(1);
+  const MemoryStats before = memory_stats(1);
+  simt::set_device_size(simt::device_memory_in_use() + kSize);
+  void* const half = allocate(kSize / 2, 1, stream);
+  cuda::free(half, stream);
+  CHECK(memory_stats(1).cached_bytes == before.cached_bytes + static_cast<std::int64_t>(kSize / 2));
+  void* const whole = allocate(kSize, 1, stream);
+  CHECK(memory_stats(1).cached_bytes == 0);
+  CHECK(memory_stats(1).allocated_bytes ==
+        before.allocated_bytes + static_cast<std::int64_t>(kSize));
+  CHECK_THROWS_WITH_AS(allocate(8, 1, stream),
+                       doctest::Contains("[allocate] cuda:1 must have 8 bytes left"),
+                       OutOfMemoryError);
+  cuda::free(whole, stream);
+  reset_peak_memory(1);
+  CHECK(memory_stats(1).peak_bytes == before.allocated_bytes);
+  empty_cache(1);
+  simt::set_device_size(std::size_t{1} << 40);
+}

@@ -1,0 +1,70 @@
+// The CUDA part of a build by nvcc, which is loaded when a device is first asked for.
+#include "accrue/core/device_backend.h"
+#include "accrue/core/error.h"
+#include "accrue/core/tensor.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace accrue;
+
+namespace {
+
+bool is_loaded(const std::string& library) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(library) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Milliseconds from the start of a program to its end.
+double time_program(const char* program) {
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) != nullptr) execl(program, program, nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace
+
+TEST_CASE("cuda_part.loading: the CUDA part is loaded when a device is asked for, not before") {
+  CHECK(Tensor::ones({2}).to_vector<float>().size() == 2);
+  CHECK(!is_loaded("libaccrue_cuda_part.so"));
+  CHECK(!is_loaded("libcudart"));
+  const int count = cuda_device_count();
+  CHECK(is_loaded("libaccrue_cuda_part.so"));
+  if (count > 0) {
+    const Tensor far = Tensor::of<float>({1, 2}).to(Device::cuda());
+    CHECK(far.to_vector<float>() == std::vector<float>{1, 2});
+    return;
+  }
+  const std::string why = why_no_cuda();
+  CAPTURE(why);
+  CHECK(why.find("this machine has no CUDA d") == 0);
+  CHECK_THROWS_WITH_AS(Tensor::ones({2}).to(Device::cuda()),
+                       ("[allocate] device must be cpu here, got cuda:0; " + why).c_str(),
+                       DeviceError);
+}
+
+TEST_CASE("cuda_part.loading: a CPU program of a CUDA build starts in less than 15 ms") {
+  std::vector<double> times;
+  for (int i = 0; i < 30; ++i) times.push_back(time_program(ACCRUE_CPU_PROGRAM));
+  const double best = *std::ranges::min_element(times);
+  MESSAGE("docs_plain_loop: ", best, " ms");
+  CHECK(best < 15);
+}
