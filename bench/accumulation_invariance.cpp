@@ -54,13 +54,20 @@ std::uint64_t reference_hash(reference::Model model,
   return hash_of(reference::train(model, samples, training));
 }
 
-struct CpuPath {
-  kernels::Isa isa;
-  int threads;
+/// Who computes: vector instructions and threads of the CPU, or a device.
+struct Path {
+  kernels::Isa isa = kernels::best_isa();
+  int threads = 1;
+  Device device = {};
+
+  std::string str() const {
+    return device.is_cpu() ? fmt::format("{}, threads {}", name_of(isa), threads) : device.str();
+  }
 };
 
-std::vector<CpuPath> cpu_paths() {
-  std::vector<CpuPath> paths;
+std::vector<Path> paths_on(Device device) {
+  if (!device.is_cpu()) return {{.device = device}};
+  std::vector<Path> paths;
   for (int isa = 0; isa <= static_cast<int>(kernels::best_isa()); ++isa) {
     for (const int threads : {1, 2}) paths.push_back({static_cast<kernels::Isa>(isa), threads});
   }
@@ -74,34 +81,35 @@ struct Count {
   int differing = 0;  ///< from the hash of their row
 };
 
-/// Trains with every split on every path and prints a row of the table. Without an expected hash
-/// the first run gives it: one sample after the other, by plain loops.
+/// What all runs of a row must give, and whose hash that is. Without a hash the first run gives it:
+/// one sample after the other, by plain loops.
+struct Expected {
+  const char* relation = "all equal";
+  std::optional<std::uint64_t> hash = std::nullopt;
+};
+
+/// Trains with every split on every path and prints a row of the table.
 template <class Train>
 void check_splits(const std::string& name,
-                  std::optional<std::uint64_t> expected,
+                  Expected expected,
                   Training training,
+                  const std::vector<Path>& paths,
                   const Train& train,
                   Count& total) {
   const std::vector<std::int64_t> sizes = micro_batch_sizes(training.global_batch_size);
-  const std::vector<CpuPath> paths = cpu_paths();
-  const bool has_reference = expected.has_value();
   std::string differing;
-  for (const auto& [isa, threads] : paths) {
-    kernels::set_isa(isa);
-    kernels::set_num_threads(threads);
+  for (const Path& path : paths) {
+    kernels::set_isa(path.isa);
+    kernels::set_num_threads(path.threads);
     for (const std::int64_t b : sizes) {
       training.micro_batch_size = b;
-      const std::uint64_t hash = hash_of(train(training));
-      if (!expected) expected = hash;
+      const std::uint64_t hash = hash_of(train(training, {.device = path.device}));
+      if (!expected.hash) expected.hash = hash;
       ++total.runs;
-      if (hash == *expected) continue;
+      if (hash == *expected.hash) continue;
       ++total.differing;
-      differing += fmt::format("    {} x {}, {}, threads {}: {}\n",
-                               training.global_batch_size / b,
-                               b,
-                               name_of(isa),
-                               threads,
-                               hex16(hash));
+      differing += fmt::format(
+          "    {} x {}, {}: {}\n", training.global_batch_size / b, b, path.str(), hex16(hash));
     }
   }
   fmt::print("{:<14} {:>3} {:>5}   {:>2} splits x {} paths   {}  {}\n{}",
@@ -110,16 +118,15 @@ void check_splits(const std::string& name,
              training.lanes,
              sizes.size(),
              paths.size(),
-             hex16(*expected),
-             !differing.empty() ? "DIFFERS"
-             : has_reference    ? "= reference"
-                                : "all equal",
+             hex16(*expected.hash),
+             differing.empty() ? expected.relation : "DIFFERS",
              differing);
 }
 
 void check_models(const std::vector<InvarianceCase>& cases,
                   const std::vector<std::int64_t>& sizes,
                   const std::vector<int>& lanes,
+                  const std::vector<Path>& paths,
                   Count& total) {
   for (const InvarianceCase& whole : cases) {
     for (const std::int64_t global : sizes) {
@@ -127,10 +134,13 @@ void check_models(const std::vector<InvarianceCase>& cases,
       start.samples.resize(static_cast<std::size_t>(num_samples(global)));
       for (const int l : lanes) {
         const Training training = training_of(global, l);
-        const auto train = [&](const Training& split) { return train_by_library(start, split); };
+        const auto train = [&](const Training& split, const train::AcceleratorOptions& options) {
+          return train_by_library(start, split, options);
+        };
         check_splits(start.name,
-                     reference_hash(start.model, start.samples, training),
+                     {"= reference", reference_hash(start.model, start.samples, training)},
                      training,
+                     paths,
                      train,
                      total);
       }
@@ -138,16 +148,28 @@ void check_models(const std::vector<InvarianceCase>& cases,
   }
 }
 
+/// The hash of the CPU, which takes whole windows.
+template <class Train>
+Expected by_cpu(const Train& train, Training training) {
+  training.micro_batch_size = training.global_batch_size;
+  return {"= CPU", hash_of(train(training, {}))};
+}
+
 void check_networks(const std::vector<std::int64_t>& sizes,
                     const std::vector<int>& lanes,
+                    const std::vector<Path>& paths,
                     Count& total) {
   for (const Network& network : networks(num_samples(96))) {
     for (const std::int64_t global : sizes) {
-      const auto train = [&](const Training& split) {
-        return train_by_library(network, num_samples(global), split);
+      const auto train = [&](const Training& split, const train::AcceleratorOptions& options) {
+        return train_by_library(network, num_samples(global), split, options);
       };
-      for (const int l : lanes)
-        check_splits(network.name, std::nullopt, training_of(global, l), train, total);
+      for (const int l : lanes) {
+        const Training training = training_of(global, l);
+        Expected expected;
+        if (!paths.front().device.is_cpu()) expected = by_cpu(train, training);
+        check_splits(network.name, expected, training, paths, train, total);
+      }
     }
   }
 }
@@ -215,27 +237,36 @@ int check_teeth(const InvarianceCase& layer,
 
 int run(int argc, char** argv) {
   bool quick = false;
+  Device device;
   Options options("Trains five models with every split of the batch and compares the bits.");
   options.flag("quick", quick, "only B = 24 with 8 lanes");
+  options.device(device);
   options.parse(argc, argv);
+  const std::vector<Path> paths = paths_on(device);
   const std::vector<std::int64_t> sizes =
       quick ? std::vector<std::int64_t>{24} : std::vector<std::int64_t>{16, 24, 30, 96};
   const std::vector<int> lanes = quick ? std::vector<int>{8} : std::vector<int>{1, 8, 16};
   const std::vector<InvarianceCase> cases = invariance_cases(num_samples(96));
 
   fmt::print(
-      "Each split of B samples into A x b, on each CPU path with 1 and 2 threads: hash of\n"
+      "Each split of B samples into A x b, {}: hash of\n"
       "gradients, loss and weights of 6 steps with clipping, by SGD with momentum unless it says\n"
       "otherwise. The GPT has dropout.\n\n"
       "{:<14} {:>3} {:>5}   {:<22} {}\n",
+      device.is_cpu() ? "on each CPU path with 1 and 2 threads" : "on " + device.str(),
       "model",
       "B",
       "lanes",
       "runs",
       "hash");
   Count total;
-  check_models(cases, sizes, lanes, total);
-  check_networks(sizes, lanes, total);
+  check_models(cases, sizes, lanes, paths, total);
+  try {
+    check_networks(sizes, lanes, paths, total);
+  } catch (const DeviceError& error) {  // an operation without a kernel there
+    if (device.is_cpu()) throw;
+    fmt::print("the other networks are left out: {}\n", error.what());
+  }
   const int num_unseen = check_teeth(cases[0], cases[2], sizes);
   fmt::print(
       "\n{} runs, {} differ; {} faults stay unseen\n", total.runs, total.differing, num_unseen);

@@ -21,6 +21,7 @@ struct Settings {
   std::size_t dealing = 1;  ///< of data::Dealing: the documentation deals in turns
   bool compat = false;
   bool hex = false;
+  Device device = {};
 };
 
 /// Sample i holds the tokens 1 .. i + 1; the label of a token is its parity.
@@ -50,7 +51,9 @@ data::DataLoader batches_of(const Settings& settings, std::int64_t batch_size) {
                           {.batch_size = batch_size, .collate = data::PadCollate{}});
 }
 
-std::string weight_of(const nn::Linear& model) { return model.weight().value().view({2}).str(); }
+std::string weight_of(const nn::Linear& model) {
+  return model.weight().value().to(Device::cpu()).view({2}).str();
+}
 
 /// Each rank prints its own line, the main process the sum. Returns the sum.
 double print_items(const train::ProcessState& ranks, std::int64_t step, double items) {
@@ -75,6 +78,7 @@ void train(nn::Linear& net,
   train::Accelerator accelerator({.global_batch_size = settings.global_batch_size,
                                   .lanes = static_cast<int>(settings.lanes),
                                   .dealing = dealing_of(settings),
+                                  .device = settings.device,
                                   .process_group = group});
   auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
   std::int64_t step = 0;
@@ -96,8 +100,9 @@ void train_as_upstream(nn::Linear& net, const Settings& settings) {
   const std::int64_t steps = settings.gradient_accumulation_steps;
   data::DataLoader batches = batches_of(settings, settings.per_device_batch_size);
   optim::SGD sgd(net.parameters(), {.lr = kLearningRate});
-  train::Accelerator accelerator(
-      {.gradient_accumulation_steps = steps, .compat = train::Compat::accelerate()});
+  train::Accelerator accelerator({.gradient_accumulation_steps = steps,
+                                  .compat = train::Compat::accelerate(),
+                                  .device = settings.device});
   auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
   std::vector<data::Batch> group;
   std::int64_t step = 0, loaded = 0;
@@ -169,6 +174,7 @@ Settings read_settings(int argc, char** argv, int world_size) {
   options.choice("dealing", s.dealing, {"contiguous", "round_robin"}, "who gets which samples");
   options.flag("compat", s.compat, "accumulate as Accelerate does, in call order");
   options.flag("hex", s.hex, "also print the bits of the final weights");
+  options.device(s.device);
   options.parse(argc, argv);
   complete(s, world_size);
   return s;

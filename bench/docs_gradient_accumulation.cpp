@@ -19,6 +19,8 @@ int run(int argc, char** argv) {
   bool hex = false;
   Options options("Fits y = 2x with and without gradient accumulation.");
   options.flag("hex", hex, "also print the bits of the final weights");
+  Device device;
+  options.device(device);
   options.parse(argc, argv);
 
   const Tensor x = Tensor::of<float>({1, 2, 3, 4, 5, 6, 7, 8});
@@ -34,19 +36,21 @@ int run(int argc, char** argv) {
   print_weight("initial model weight", net);
   print_weight("initial model weight", clone);
 
-  train::Accelerator accelerator({.gradient_accumulation_steps = kGradientAccumulationSteps});
+  train::Accelerator accelerator(
+      {.gradient_accumulation_steps = kGradientAccumulationSteps, .device = device});
   auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
   int index = 0;
   for (const auto& batch : loader) {
     auto scope = accelerator.accumulate(model);
-    fmt::print("{} {}\n", index++, batch.inputs.str());
+    fmt::print("{} {}\n", index++, batch.inputs.to(Device::cpu()).str());
     const Variable outputs = model(batch.inputs.view({-1, 1}));
     accelerator.backward(nn::mse(outputs, batch.labels.view({-1, 1})));
     optimizer.step();
     optimizer.zero_grad();
   }
 
-  mse_loss(clone(x.view({-1, 1})), y.view({-1, 1})).backward();
+  clone.to(device);
+  mse_loss(clone(x.to(device).view({-1, 1})), y.to(device).view({-1, 1})).backward();
   clone_sgd.step();
 
   print_weight("w/ accumulation, the final model weight", net, hex);

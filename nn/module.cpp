@@ -211,6 +211,15 @@ std::int64_t Module::num_parameters() const {
   return count;
 }
 
+void Module::to(Device device) {
+  for (const StateEntry& entry : each_once()) {
+    Tensor value = entry.value();
+    Tensor gradient = entry.parameter.defined() ? entry.parameter.grad() : Tensor();
+    value.move_to(device);
+    if (gradient.defined()) gradient.move_to(device);
+  }
+}
+
 void Module::set_requires_grad(bool requires_grad) {
   for (auto& [name, parameter] : parameters_) parameter.set_requires_grad(requires_grad);
   for (const auto& [name, module] : modules_) module->set_requires_grad(requires_grad);

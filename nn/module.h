@@ -56,6 +56,9 @@ class Module {
   void eval() { train(false); }
   bool is_training() const { return training_; }
 
+  /// Moves parameters, their gradients and buffers to a device. All who share them follow, such as
+  /// optimizers; no window may be open. Errors: StateError, OutOfMemoryError, DeviceError.
+  void to(Device device);
   /// Freezes or unfreezes all parameters.
   void set_requires_grad(bool requires_grad);
   void zero_grad();

@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/dist/caught_text.h"
 #include "accrue/train/model_broadcast.h"
 #include "accrue/train/same_loaders.h"
@@ -63,12 +64,23 @@ Accelerator::Accelerator(AcceleratorOptions options)
       steps_(checked_steps(options_)),
       sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
                             options_.gradient_accumulation_plugin->sync_with_dataloader),
-      window_loss_(kNoLoss) {}
+      window_loss_(kNoLoss) {
+  if (device().is_cpu()) return;
+  backend_of(device(), "accelerator");
+  ACCRUE_CHECK(num_processes() == 1,
+               DeviceError,
+               "accelerator",
+               "several ranks train on the CPU, got ",
+               device().str(),
+               " for ",
+               num_processes(),
+               " ranks");
+}
 
 Accelerator::~Accelerator() = default;
 
 /// All ranks start with the values of rank 0.
-void Accelerator::add_model(const nn::Module& model) {
+void Accelerator::add_model(nn::Module& model) {
   if (reduction_ || mean_) check_can_rebuild();
   reduction_.reset();
   mean_.reset();
@@ -78,6 +90,7 @@ void Accelerator::add_model(const nn::Module& model) {
     };
     if (std::none_of(parameters_.begin(), parameters_.end(), is_same)) parameters_.push_back(entry);
   }
+  model.to(device());
   if (num_processes() == 1) return;
   broadcast_model(process_group(), model);
   for (const auto& [name, buffer] : model.named_buffers()) buffers_.push_back(buffer);
@@ -315,7 +328,8 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
   if (reduces()) reduction().begin(pass, weight);
   try {
     if (rows.requires_grad()) {
-      if (!one_.defined() || one_.dtype() != rows.dtype()) one_ = Tensor::ones({1}, rows.dtype());
+      if (!one_.defined() || one_.dtype() != rows.dtype() || one_.device() != rows.device())
+        one_ = Tensor::ones({1}, rows.dtype(), rows.device());
       Engine({}).run(rows, one_.expand(rows.shape()));
       pass.window.check_uses();
     }

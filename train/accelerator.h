@@ -32,17 +32,18 @@ class WindowReduction;
 /// Threads: belongs to one thread. Lifetime: prepared objects borrow it and what they wrap.
 class Accelerator : public ProcessState {
  public:
-  /// Errors: ValueError for options outside their domain or that contradict each other.
+  /// Errors: ValueError for options outside their domain or that contradict each other; DeviceError
+  /// for a device that this machine lacks, or another than the CPU with several ranks.
   explicit Accelerator(AcceleratorOptions options = {});
   ~Accelerator();
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
   /// Prepares models, optimizers, loaders and schedulers and returns them in the order given: a
-  /// model as it is, the others wrapped. One object comes back bare. A collective call with several
-  /// ranks, which must have the same models and loaders; seeds only where they shuffle.
-  /// Errors: ValueError of the window plan of a loader; MismatchError, the same on all ranks, with
-  /// the first difference.
+  /// model as it is, moved to device(), the others wrapped. One object comes back bare. A
+  /// collective call with several ranks, which must have the same models and loaders; seeds only
+  /// where they shuffle. Errors: ValueError of the window plan of a loader; MismatchError, the same
+  /// on all ranks, with the first difference.
   template <class First, class... Rest>
   decltype(auto) prepare(First& first, Rest&... rest) {
     if constexpr (sizeof...(Rest) == 0) {
@@ -110,6 +111,8 @@ class Accelerator : public ProcessState {
   bool sync_gradients() const { return sync_gradients_; }
   std::int64_t gradient_accumulation_steps() const { return steps_; }
   const AcceleratorOptions& options() const { return options_; }
+  /// Where prepare() moves models and loaders move batches.
+  Device device() const { return options_.device; }
   /// True when the last window had weight 0, so that optimizers and schedulers did not step.
   bool optimizer_step_was_skipped() const { return skipped_; }
   std::int64_t num_skipped_windows() const { return num_skipped_; }
@@ -155,7 +158,7 @@ class Accelerator : public ProcessState {
   }
 
   Loader prepare_windows(data::DataLoader& loader);
-  void add_model(const nn::Module& model);
+  void add_model(nn::Module& model);
   void check_can_rebuild() const;
   data::WindowPlan plan_for(const data::DataLoader& loader) const;
   bool is_compat() const { return options_.compat.upstream_accumulation; }

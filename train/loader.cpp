@@ -126,13 +126,23 @@ Loader::Iterator& Loader::Iterator::operator++() {
   return *this;
 }
 
+void Loader::Iterator::place(data::Batch batch) {
+  const auto move = [&](Tensor& field) {
+    if (field.defined()) field = field.to(accelerator_->device());
+  };
+  move(batch.inputs);
+  move(batch.labels);
+  for (Tensor& field : batch.others) move(field);
+  pass_->batch = std::move(batch);
+}
+
 void Loader::Iterator::advance_source() {
   LoaderPass& pass = *pass_;
   std::optional<data::DealtBatch> dealt = pass.source->next();
   pass.entered = false;
   at_end_ = !dealt;
   if (!dealt) return accelerator_->leave(&pass);
-  pass.batch = std::move(dealt->batch);
+  place(std::move(dealt->batch));
   pass.is_last_batch = dealt->is_last;
   pass.remainder = dealt->remainder;
 }
@@ -151,9 +161,9 @@ void Loader::Iterator::advance() {
   const data::MicroStep step = pass.plan.step(pass.rank, pass.index + 1);
   const data::Range window = pass.plan.window(step.window);
   const std::span<const std::int64_t> order(pass.order);
-  pass.batch =
+  place(
       pass.loader->load(order.subspan(static_cast<std::size_t>(window.begin + step.positions.begin),
-                                      static_cast<std::size_t>(step.positions.size())));
+                                      static_cast<std::size_t>(step.positions.size()))));
   const bool new_window = pass.index < 0 || step.window != pass.step.window;
   ++pass.index;
   pass.step = step;

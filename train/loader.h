@@ -115,6 +115,8 @@ class Loader::Iterator {
   bool at_end() const { return at_end_; }
   void advance();
   void advance_source();
+  /// Makes `batch` the current one, on the accelerator's device.
+  void place(data::Batch batch);
 
   Accelerator* accelerator_;
   std::unique_ptr<LoaderPass> pass_;

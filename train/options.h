@@ -46,6 +46,8 @@ struct AcceleratorOptions {
   Compat compat = {};
   /// With compat: of all prepared loaders. Else only prepare_data_loader() deals as upstream.
   std::optional<DataLoaderConfiguration> dataloader_config = std::nullopt;
+  /// Where models and batches go; several ranks train on the CPU.
+  Device device = {};
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts

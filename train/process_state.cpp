@@ -99,20 +99,20 @@ std::vector<std::string> ProcessState::gather_object(std::string_view object) co
 }
 
 Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const {
-  Tensor result = tensor.clone();
+  Tensor result = tensor.to(Device::cpu()).clone();
   group_->all_reduce(result,
                      reduction == RankReduction::max ? dist::ReduceOp::max : dist::ReduceOp::sum);
   if (reduction == RankReduction::mean) {
     kernels::launch_cpu(kernels::ScalarForward{
         kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
   }
-  return result;
+  return result.to(tensor.device());
 }
 
 Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
-  Tensor result = tensor.clone();
+  Tensor result = tensor.to(Device::cpu()).clone();
   group_->broadcast(result, from);
-  return result;
+  return result.to(tensor.device());
 }
 
 std::string ProcessState::broadcast_object(std::string_view object, int from) const {

@@ -70,14 +70,15 @@ std::vector<Network> networks(std::int64_t num_samples) {
 
 std::vector<reference::Step> train_by_library(const Network& network,
                                               std::int64_t num_samples,
-                                              const reference::Training& training) {
+                                              const reference::Training& training,
+                                              const train::AcceleratorOptions& options) {
   manual_seed(7);  // dropout's masks
   const std::unique_ptr<nn::Layer> net = network.make();
   const std::unique_ptr<optim::Optimizer> optimizer = network.optimizer_of(*net);
   std::vector<Tensor> data;
   for (const Tensor& field : network.data) data.push_back(field.narrow(0, 0, num_samples));
   data::DataLoader batches(data::TensorDataset(data), {.batch_size = training.micro_batch_size});
-  return train_windows(*net, *optimizer, batches, cross_entropy, training);
+  return train_windows(*net, *optimizer, batches, cross_entropy, training, options);
 }
 
 }  // namespace accrue::bench

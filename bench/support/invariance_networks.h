@@ -25,6 +25,7 @@ std::vector<Network> networks(std::int64_t num_samples);
 /// Trains a new copy on the first `num_samples` samples.
 std::vector<reference::Step> train_by_library(const Network& network,
                                               std::int64_t num_samples,
-                                              const reference::Training& training);
+                                              const reference::Training& training,
+                                              const train::AcceleratorOptions& options = {});
 
 }  // namespace accrue::bench

@@ -1,6 +1,7 @@
 #include "accrue/bench/support/options.h"
 
 #include "accrue/bench/support/program.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/core/error.h"
 
 #include <CLI/CLI.hpp>
@@ -84,6 +85,29 @@ void Options::choice(const std::string& name,
           help)
       ->type_name("value")
       ->option_text(listed + " [" + choices[value] + "]");
+}
+
+void Options::device(Device& value) {
+  parser_->app
+      .add_option_function<std::string>(
+          "--device",
+          [&value](const std::string& given) {
+            if (given == "cpu") return;
+            std::int64_t index = 0;
+            if (given.starts_with("cuda:")) {
+              index = to_integer("device cuda:", given.substr(5), 0, 1024);
+            } else if (given != "cuda") {
+              refuse("--device must be cpu, cuda or cuda:N, got '" + given + "'");
+            }
+            if (cuda_device_count() > 0) {
+              value = Device::cuda(static_cast<int>(index));
+            } else {
+              std::fprintf(stderr, "running on the CPU: %s\n", why_no_cuda().c_str());
+            }
+          },
+          "where to train")
+      ->type_name("value")
+      ->option_text("cpu|cuda [cpu]");
 }
 
 void Options::word(const std::string& name,

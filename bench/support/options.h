@@ -1,6 +1,8 @@
 // Options: the command line of a program.
 #pragma once
 
+#include "accrue/core/device.h"
+
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -34,6 +36,9 @@ class Options {
               std::size_t& value,
               const std::vector<std::string>& choices,
               const std::string& help);
+  /// --device: the CPU, or a CUDA device. Where there is none, parse() says so on stderr, once, and
+  /// `value` is the CPU.
+  void device(Device& value);
   /// Any text; --help shows `placeholder` for it.
   void word(const std::string& name,
             std::string& value,

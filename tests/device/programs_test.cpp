@@ -1,0 +1,48 @@
+// The documented programs with --device cuda: the documented output, the CPU's bits.
+#include "accrue/tests/bench/run.h"
+
+#include <string>
+
+using namespace accrue::test;
+
+namespace {
+
+/// What the program prints on the device, which must be what it prints on the CPU.
+std::string printed(const std::string& command) {
+  CAPTURE(command);
+  const Run far = run(command + " --device cuda"), near = run(command + " --device cpu");
+  CHECK(far.code == 0);
+  CHECK(far.output == near.output);
+  return far.output;
+}
+
+}  // namespace
+
+TEST_CASE("device.programs: y = 2x is fitted on a device as on the CPU") {
+  CHECK(count(printed("docs_plain_loop --hex"), "is 2.04000\nhex 40028f5c\n") == 1);
+  CHECK(count(printed("docs_gradient_accumulation --hex"), "is 2.04000\nhex 40028f5c\n") == 2);
+}
+
+TEST_CASE("device.programs: every split of the tokens gives the CPU's bits on a device") {
+  for (const int b : {1, 2, 8}) {
+    const std::string output =
+        printed("docs_causal_lm --hex --gradient_accumulation_steps " + std::to_string(8 / b) +
+                " --per_device_batch_size " + std::to_string(b));
+    CHECK(count(output, "\nhex 3dc32169 3ede0b12\n") == 2);
+  }
+  printed("docs_causal_lm --hex --compat");
+}
+
+TEST_CASE("device.programs: every split equals the reference model on a device") {
+  const Run result = run("accumulation_invariance --quick --device cuda");
+  CHECK(result.code == 0);
+  CHECK(count(result.output, "DIFFERS") == 0);
+  CHECK(count(result.output, "= reference") == 3);
+  const std::size_t last = result.output.rfind('\n', result.output.size() - 2);
+  MESSAGE(result.output.substr(last + 1));
+}
+
+TEST_CASE("device.programs: a device that is no device is a wrong command line") {
+  CHECK(run("docs_plain_loop --device gpu 2> /dev/null").code == 64);
+  CHECK(run("docs_plain_loop --device cuda:x 2> /dev/null").code == 64);
+}

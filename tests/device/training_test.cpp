@@ -1,0 +1,125 @@
+// Training on a device: the CPU's bits for every split of the batch, and modules that move.
+#include "accrue/accrue.h"
+#include "accrue/core/bits.h"
+#include "accrue/core/device_backend.h"
+#include "accrue/tests/support/doctest.h"
+
+#include <utility>
+#include <vector>
+
+using namespace accrue;
+
+namespace {
+
+const Device kGpu = Device::cuda(0);
+
+/// Two layers, classes of which some rows are ignored.
+struct Net : nn::Module {
+  nn::Linear fc1{5, 7}, fc2{7, 3};
+  Net() {
+    register_module("fc1", fc1);
+    register_module("fc2", fc2);
+  }
+  Variable operator()(const Variable& x) { return fc2(relu(fc1(x))); }
+};
+
+data::TensorDataset samples(std::int64_t count) {
+  Tensor x = Tensor::empty({count, 5}), y = Tensor::empty({count}, DType::int64);
+  Generator generator(3);
+  generator.normal(std::span(x.mutable_data<float>(), static_cast<std::size_t>(x.numel())));
+  for (std::int64_t i = 0; i < count; ++i)
+    y.mutable_data<std::int64_t>()[i] = i % 4 == 3 ? -100 : i % 3;
+  return data::TensorDataset({x, y});
+}
+
+struct Split {
+  std::int64_t steps, batch_size;
+};
+
+/// Hash of losses, norms and weights after each step of one epoch.
+template <class Optimizer, class Options>
+std::uint64_t train_on(Device device, const Split& split, const Options& options) {
+  manual_seed(0);
+  Net net;
+  Optimizer sgd(net.named_parameters(), options);
+  data::DataLoader batches(samples(22), {.batch_size = split.batch_size, .shuffle = true});
+  train::Accelerator accelerator({.gradient_accumulation_steps = split.steps, .device = device});
+  CHECK(accelerator.device() == device);
+  auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
+  std::uint64_t hash = kHashSeed;
+  const auto add = [&](const auto& values) { hash = hash_bits(std::span(values), hash); };
+  for (const auto& batch : loader) {
+    CHECK(batch.inputs.device() == device);
+    auto scope = accelerator.accumulate(model);
+    accelerator.backward(nn::cross_entropy(model(batch.inputs), batch.labels));
+    const double norm = accelerator.clip_grad_norm(model.parameters(), 0.5);
+    optimizer.step();
+    if (accelerator.sync_gradients()) {
+      add(std::vector<double>{accelerator.window_loss(), norm});
+      for (const Variable& parameter : model.parameters()) {
+        CHECK(parameter.device() == device);
+        add(parameter.value().template to_vector<float>());
+      }
+    }
+    optimizer.zero_grad();
+  }
+  return hash;
+}
+
+}  // namespace
+
+TEST_CASE("device.training: every split of a batch gives the CPU's bits on a device") {
+  const auto check = [](auto train) {
+    const std::uint64_t expected = train(Device::cpu(), Split{1, 8});
+    for (const Split split : {Split{1, 8}, Split{2, 4}, Split{8, 1}}) {
+      CAPTURE(split.batch_size);
+      CHECK(train(kGpu, split) == expected);
+    }
+  };
+  check([](Device device, const Split& split) {
+    return train_on<optim::SGD>(device, split, optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+  });
+  check([](Device device, const Split& split) {
+    return train_on<optim::AdamW>(device, split, optim::AdamWOptions{.lr = 0.01});
+  });
+}
+
+TEST_CASE("device.training: a module moves with its gradients and its optimizer") {
+  const auto weights = [](bool moves) {
+    manual_seed(1);
+    nn::Linear layer(3, 2);
+    optim::SGD sgd(layer.named_parameters(), {.lr = 0.5, .momentum = 0.9});
+    const Variable x(Tensor::of<float>({{1, 2, 3}}));
+    for (int step = 0; step < 3; ++step) {
+      const Device device = moves && step == 1 ? kGpu : Device::cpu();
+      layer.to(device);
+      mse_rows(layer(Variable(x.value().to(device))), Variable(Tensor::zeros({1, 2}).to(device)))
+          .backward(Tensor::ones({1}).to(device));
+      if (step == 0 && moves) layer.to(kGpu);
+      sgd.step();
+      sgd.zero_grad();
+    }
+    layer.to(Device::cpu());
+    return layer.weight().value();
+  };
+  CHECK(equal_bits(weights(true), weights(false)));
+}
+
+TEST_CASE("device.training: a state dict loads into a module on a device") {
+  manual_seed(2);
+  Net near, far;
+  far.to(kGpu);
+  far.load_state_dict(near.state_dict());
+  CHECK(far.fc1.weight().device() == kGpu);
+  CHECK(equal_bits(far.fc1.weight().value(), near.fc1.weight().value()));
+  near.load_state_dict(far.state_dict());
+}
+
+TEST_CASE("device.training: several ranks refuse devices, absent devices are refused at once") {
+  CHECK_THROWS_WITH_AS(train::Accelerator({.device = Device::cuda(9)}),
+                       "[accelerator] devices are cuda:0 to cuda:1, got cuda:9",
+                       DeviceError);
+  dist::run_ranks(2, [](dist::ProcessGroup& group) {
+    CHECK_THROWS_AS(train::Accelerator({.device = kGpu, .process_group = &group}), DeviceError);
+  });
+}
