@@ -15,6 +15,7 @@ namespace {
 /// The CUDA part of this process. Programs that use none pay nothing for it.
 struct CudaPart {
   DeviceBackend* backend = nullptr;
+  void* library = nullptr;
   std::string why_none = "this build has no CUDA; configure the preset cuda or simulated";
 
   CudaPart() {
@@ -29,13 +30,14 @@ struct CudaPart {
   }
 
   bool load(const char* path) {
-    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void* const symbol = library == nullptr ? nullptr : dlsym(library, "accrue_cuda_backend");
+    void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = opened == nullptr ? nullptr : dlsym(opened, "accrue_cuda_backend");
     if (symbol == nullptr) {
       const char* const reason = dlerror();
       why_none = text("the CUDA part cannot be loaded: ", reason == nullptr ? path : reason);
       return false;
     }
+    library = opened;
     backend = reinterpret_cast<DeviceBackend* (*)()>(symbol)();
     return true;
   }
@@ -66,6 +68,11 @@ DeviceBackend& backend_of(Device device, const char* operation) {
                ", got ",
                device.str());
   return *part.backend;
+}
+
+void* cuda_part_symbol(const char* name) noexcept {
+  void* const library = cuda_part().library;
+  return library == nullptr ? nullptr : dlsym(library, name);
 }
 
 int cuda_device_count() noexcept {

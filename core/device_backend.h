@@ -51,6 +51,9 @@ class DeviceBackend {
 /// Errors: DeviceError naming `operation` where this build or machine does not have the device.
 DeviceBackend& backend_of(Device device, const char* operation);
 
+/// A function that the CUDA part exports, where it is a shared object that is loaded; else null.
+void* cuda_part_symbol(const char* name) noexcept;
+
 /// How many CUDA devices can be used; 0 in builds and on machines without. Never throws.
 int cuda_device_count() noexcept;
 /// Why there is no CUDA device: "this build has no CUDA", "no CUDA driver", ...; empty if there is.

@@ -17,16 +17,6 @@ inline void check_device(const char* operation, Device device, const Tensor& ten
                "; move one with to()");
 }
 
-/// Refuses a tensor whose elements the host cannot read.
-inline void check_on_cpu(const char* operation, const Tensor& tensor) {
-  ACCRUE_CHECK(tensor.device().is_cpu(),
-               DeviceError,
-               operation,
-               "tensors must be on the CPU, got one on ",
-               tensor.device().str(),
-               "; move it with to(Device::cpu())");
-}
-
 /// The device of `first` and of all others that are defined. Errors: DeviceError naming both.
 template <class... Others>
 Device common_device(const char* operation, const Tensor& first, const Others&... others) {

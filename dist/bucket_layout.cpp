@@ -10,8 +10,10 @@ std::vector<Bucket> bucket_layout(std::span<const BucketParameter> parameters,
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const DType dtype = parameters[i].dtype;
     const std::int64_t cap = buckets.size() < 2 ? first_bytes : cap_bytes;
-    if (buckets.empty() || filled >= cap || buckets.back().dtype != dtype) {
-      buckets.push_back({.dtype = dtype, .parameters = {}, .offsets = {}});
+    if (buckets.empty() || filled >= cap || buckets.back().dtype != dtype ||
+        buckets.back().device != parameters[i].device) {
+      buckets.push_back(
+          {.dtype = dtype, .device = parameters[i].device, .parameters = {}, .offsets = {}});
       filled = 0;
     }
     Bucket& bucket = buckets.back();

@@ -1,5 +1,6 @@
 #include "accrue/dist/bucketer.h"
 
+#include "accrue/dist/device_link.h"
 #include "accrue/dist/same_lines.h"
 
 #include <algorithm>
@@ -44,13 +45,14 @@ void check_options(const BucketerOptions& options) {
 }
 
 /// A buffer of zeros whose first element lies at a multiple of kBucketAlignment.
-Tensor aligned_buffer(std::int64_t numel, DType dtype) {
+Tensor aligned_buffer(const Bucket& bucket) {
+  const DType dtype = bucket.dtype;
   const std::int64_t width = size_of(dtype), step = kBucketAlignment / width;
-  const Tensor buffer = Tensor::zeros({numel + step}, dtype);
+  const Tensor buffer = Tensor::zeros({bucket.numel + step}, dtype, bucket.device);
   return visit_floating(dtype, "bucketer", [&]<class T>(T) {
     const auto address = reinterpret_cast<std::uintptr_t>(buffer.data<T>());
     const auto past = static_cast<std::int64_t>(address % kBucketAlignment) / width;
-    return buffer.narrow(0, (step - past) % step, numel);
+    return buffer.narrow(0, (step - past) % step, bucket.numel);
   });
 }
 
@@ -70,6 +72,9 @@ Bucketer::Bucketer(ProcessGroup& group,
   buckets_ = bucket_layout(parameters_, options_.first_bucket_bytes, options_.bucket_cap_bytes);
   allocate();
   group_ = group.duplicate();
+  for (const Bucket& bucket : buckets_) {
+    if (!bucket.device.is_cpu()) link_ = group_->link(bucket.device);
+  }
   if (options_.overlap) thread_ = std::thread([this] { serve(); });
 }
 
@@ -80,9 +85,10 @@ void Bucketer::allocate() {
   is_ready_.resize(parameters_.size());
   is_used_.resize(parameters_.size());
   num_missing_.resize(buckets_.size());
+  marks_.resize(buckets_.size());
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
-    const Tensor buffer = aligned_buffer(bucket.numel, bucket.dtype);
+    const Tensor buffer = aligned_buffer(bucket);
     for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
       const std::size_t parameter = bucket.parameters[i];
       const Shape& shape = parameters_[parameter].shape;
@@ -139,6 +145,7 @@ void Bucketer::start(std::int64_t step, std::string weight, std::optional<std::s
                step_,
                "; call finish() first");
   if (broken_) std::rethrow_exception(broken_);
+  if (link_) link_->check();
   {
     const std::lock_guard lock(mutex_);
     group_->set_timeout(parent_.timeout());
@@ -146,6 +153,7 @@ void Bucketer::start(std::int64_t step, std::string weight, std::optional<std::s
     weight_ = std::move(weight);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       num_missing_[b] = buckets_[b].parameters.size();
+      marks_[b] = nullptr;
     }
     std::fill(is_ready_.begin(), is_ready_.end(), 0);
     std::fill(is_used_.begin(), is_used_.end(), 0);
@@ -196,6 +204,7 @@ void Bucketer::ready(std::size_t parameter, Uses uses) {
     uses_[parameter] = std::move(uses);
     is_ready_[parameter] = 1;
     is_complete = --num_missing_[bucket_of_[parameter]] == 0;
+    if (is_complete && link_) marks_[bucket_of_[parameter]] = link_->mark();
   }
   if (is_complete) changed_.notify_all();
 }
@@ -221,6 +230,7 @@ double Bucketer::finish(std::span<NodeSum> more, bool confirms) {
   check_open("finish()");
   {
     std::unique_lock lock(mutex_);
+    mark_buckets();
     is_closed_ = true;
     more_ = more;
     confirms_ = confirms;
@@ -230,8 +240,16 @@ double Bucketer::finish(std::span<NodeSum> more, bool confirms) {
   if (!options_.overlap) attempt(&Bucketer::reduce_window);
   is_open_ = false;
   for (Uses& uses : uses_) uses.clear();
+  if (done_) link_->wait_for(std::exchange(done_, nullptr));
   throw_error();
   return divisor_;
+}
+
+/// Those that are not complete end here. Under the mutex.
+void Bucketer::mark_buckets() {
+  for (auto& mark : marks_) {
+    if (link_ && !mark) mark = link_->mark();
+  }
 }
 
 void Bucketer::confirm(std::optional<std::string> failure) {

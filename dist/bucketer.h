@@ -100,12 +100,14 @@ class Bucketer {
   void reduce_bucket(const Bucket& bucket);
   bool await(std::size_t bucket);
   std::vector<std::string> tell(std::string_view content);
+  void mark_buckets();
   void agree_on_divisor();
   void agree_on_end();
   std::vector<std::uint32_t> agree_on_uses(const Bucket& bucket);
 
   const ProcessGroup& parent_;           ///< has the timeout
   std::shared_ptr<ProcessGroup> group_;  ///< its duplicate
+  DeviceLink* link_ = nullptr;           ///< of the group, where gradients lie on a device
   std::vector<BucketParameter> parameters_;
   Divisor divisor_of_;
   BucketerOptions options_;
@@ -120,7 +122,8 @@ class Bucketer {
   std::string weight_;
   std::vector<Uses> uses_;
   std::vector<char> is_ready_;
-  std::vector<std::size_t> num_missing_;  ///< parameters of each bucket that are not ready
+  std::vector<std::size_t> num_missing_;      ///< parameters of each bucket that are not ready
+  std::vector<std::shared_ptr<void>> marks_;  ///< of the link, where each bucket was complete
   std::optional<std::string> failure_;
   bool is_open_ = false, is_closed_ = false, is_done_ = true, is_stopping_ = false;
   bool confirms_ = false;  ///< this rank; after finish() any
@@ -129,9 +132,10 @@ class Bucketer {
   // Written by the communication thread, read when it is done.
   std::size_t bucket_ = 0;  ///< under way
   double divisor_ = 0;
-  std::vector<char> is_used_;  ///< by any rank
-  std::exception_ptr error_;   ///< of the last window
-  std::exception_ptr broken_;  ///< of all further windows
+  std::shared_ptr<void> done_;  ///< mark behind the last bucket
+  std::vector<char> is_used_;   ///< by any rank
+  std::exception_ptr error_;    ///< of the last window
+  std::exception_ptr broken_;   ///< of all further windows
   std::thread thread_;
 };
 

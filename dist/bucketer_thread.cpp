@@ -1,7 +1,9 @@
 // The communication thread of Bucketer: the collectives of a window, bucket after bucket.
 #include "accrue/dist/bucketer.h"
 #include "accrue/dist/caught_text.h"
+#include "accrue/dist/device_link.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -66,6 +68,7 @@ std::uint32_t hash_of_gaps(const Bucketer::Uses& uses) {
 }  // namespace
 
 void Bucketer::serve() {
+  const std::shared_ptr<void> stream = link_ ? link_->use_own_stream() : nullptr;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return is_stopping_ || !is_done_; });
@@ -99,6 +102,7 @@ void Bucketer::reduce_window() {
     bucket_ = b;
     if (!await(b)) return;
     reduce_bucket(buckets_[b]);
+    if (link_) done_ = link_->mark();
   }
   if (!await(buckets_.size())) return;
   agree_on_end();
@@ -214,13 +218,15 @@ std::vector<std::uint32_t> Bucketer::agree_on_uses(const Bucket& bucket) {
 void Bucketer::reduce_bucket(const Bucket& bucket) {
   const std::size_t count = bucket.parameters.size();
   const std::vector<std::uint32_t> most = agree_on_uses(bucket);
+  if (link_) link_->wait_for(marks_[bucket_]);
   // The first use is summed in place, further ones beside it.
   std::vector<NodeSum> sums;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t p = bucket.parameters[i];
     for (std::uint32_t use = 0; use < most[i]; ++use) {
-      sums.push_back({use < uses_[p].size() ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
-                      use == 0 ? views_[p] : Tensor::empty(views_[p].shape(), bucket.dtype)});
+      sums.push_back(
+          {use < uses_[p].size() ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
+           use == 0 ? views_[p] : Tensor::empty(views_[p].shape(), bucket.dtype, bucket.device)});
     }
   }
   if (!sums.empty()) sum_nodes(*group_, options_.lanes, sums);
@@ -230,11 +236,13 @@ void Bucketer::reduce_bucket(const Bucket& bucket) {
     is_used_[p] = most[i] > 0;
     for (std::uint32_t use = 0; use < most[i]; ++use, ++next) {
       if (use == 0) continue;
-      kernels::launch_cpu(
+      kernels::launch(
+          bucket.device,
           kernels::BinaryForward{kernels::BinaryOp::add, views_[p], next->sum, views_[p]});
     }
     if (is_used_[p]) {
-      kernels::launch_cpu(
+      kernels::launch(
+          bucket.device,
           kernels::ScalarForward{kernels::BinaryOp::div, views_[p], divisor_, views_[p]});
     }
   }

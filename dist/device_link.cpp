@@ -1,7 +1,11 @@
 #include "accrue/dist/device_link.h"
 
+#include "accrue/core/device_backend.h"
 #include "accrue/dist/caught_text.h"
 #include "accrue/dist/process_group.h"
+
+// Defined by the CUDA part: linked into this program, or in the shared object that core loads.
+extern "C" [[gnu::weak]] accrue::dist::DeviceTransport* accrue_cuda_transport();
 
 namespace accrue::dist {
 namespace {
@@ -34,13 +38,28 @@ std::vector<std::string> tell(ProcessGroup& group, const char* wanted, const Att
 
 }  // namespace
 
+DeviceTransport& device_transport() {
+  if (accrue_cuda_transport != nullptr) return *accrue_cuda_transport();
+  backend_of(Device::cuda(0), "link");
+  const auto transport =
+      reinterpret_cast<DeviceTransport* (*)()>(cuda_part_symbol("accrue_cuda_transport"));
+  ACCRUE_CHECK(
+      transport != nullptr,
+      DeviceError,
+      "link",
+      "the CUDA part must come with NCCL, got one without; install NCCL and configure again");
+  return *transport();
+}
+
 std::unique_ptr<DeviceLink> connect_devices(ProcessGroup& group,
                                             DeviceTransport& transport,
-                                            Device device) {
+                                            Device device,
+                                            bool may_share) {
   const std::vector<std::string> gpus =
       tell(group, "all ranks must have a GPU", [&] { return transport.identity(device); });
   for (std::size_t a = 0; a < gpus.size(); ++a) {
     for (std::size_t b = a + 1; b < gpus.size(); ++b) {
+      if (gpus[a] == gpus[b] && may_share) return nullptr;
       ACCRUE_CHECK(gpus[a] != gpus[b],
                    DeviceError,
                    "connect_devices",

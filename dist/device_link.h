@@ -13,8 +13,9 @@ namespace accrue::dist {
 
 class ProcessGroup;
 
-/// The connection of one rank's GPU to those of the other ranks. Calls queue work and return. What
-/// the calling thread queued on the device before comes first, what it queues after comes later.
+/// The connection of one rank's GPU to those of the other ranks. Calls queue work where the calling
+/// thread queues its work on the device, and return: they come after what it queued before and
+/// before what it queues later.
 ///
 /// Errors:  what broke the link, from every later call: TimeoutError where queued work was not done
 ///          in time; DistributedError for a rank that is gone or left by abort().
@@ -27,6 +28,13 @@ class DeviceLink {
   virtual void move(const Movement& movement) = 0;
   /// data = the sum over all ranks, in the order that the transport likes best.
   virtual void all_reduce(void* data, std::int64_t count, DType dtype) = 0;
+  /// While the result lives, the calling thread queues its work on the device beside that of other
+  /// threads.
+  virtual std::shared_ptr<void> use_own_stream() = 0;
+  /// A place in the work that the calling thread queued, and waiting for it: what the calling
+  /// thread queues later comes after what was queued before the mark.
+  virtual std::shared_ptr<void> mark() = 0;
+  virtual void wait_for(const std::shared_ptr<void>& mark) = 0;
   /// Throws what broke the link.
   virtual void check() = 0;
   /// Queued movements end, undone, on this rank; the others learn of it.
@@ -47,12 +55,18 @@ class DeviceTransport {
       const std::string& id, int rank, int size, Device device, double timeout) = 0;
 };
 
-/// Connects the devices of a group, one rank per GPU. Collective.
+/// That of the CUDA part, which is loaded by the first call.
+/// Errors: DeviceError where this build or machine has no CUDA.
+DeviceTransport& device_transport();
+
+/// Connects the devices of a group, one rank per GPU. Collective. Null where ranks share a GPU and
+/// `may_share`.
 ///
 /// Errors:  DeviceError with one text on all ranks, naming the rank without a usable GPU or the two
 ///          ranks that share one; those of the group.
 std::unique_ptr<DeviceLink> connect_devices(ProcessGroup& group,
                                             DeviceTransport& transport,
-                                            Device device);
+                                            Device device,
+                                            bool may_share = false);
 
 }  // namespace accrue::dist

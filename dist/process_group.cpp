@@ -1,6 +1,6 @@
 #include "accrue/dist/process_group.h"
 
-#include "accrue/core/same_device.h"
+#include "accrue/dist/device_link.h"
 #include "accrue/dist/fold.h"
 
 #include <algorithm>
@@ -14,7 +14,6 @@ using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
 Bytes bytes_of(Tensor& tensor) {
-  check_on_cpu("collective", tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>(T) {
     return std::as_writable_bytes(
         std::span(tensor.mutable_data<T>(), static_cast<std::size_t>(tensor.numel())));
@@ -22,7 +21,6 @@ Bytes bytes_of(Tensor& tensor) {
 }
 
 ConstBytes bytes_of(const Tensor& tensor) {
-  check_on_cpu("collective", tensor);
   return visit_dtype(tensor.dtype(), [&]<class T>(T) {
     return std::as_bytes(std::span(tensor.data<T>(), static_cast<std::size_t>(tensor.numel())));
   });
@@ -45,15 +43,18 @@ std::vector<std::byte*> starts_of(const std::vector<Bytes>& pieces) {
   return starts;
 }
 
+/// The elements, dense and on the host.
+Tensor dense_of(const Tensor& tensor) { return tensor.to(Device::cpu()).contiguous(); }
+
 /// A dense tensor to work in, written back where it had to be a copy.
 class Dense {
  public:
-  explicit Dense(Tensor& tensor) : tensor_(tensor), dense_(tensor.contiguous()) {
+  explicit Dense(Tensor& tensor) : tensor_(tensor), dense_(dense_of(tensor)) {
     bytes_of(tensor);  // refuses a tensor that cannot be written, before any rank waits
   }
   Bytes bytes() { return bytes_of(dense_); }
   void write_back() {
-    if (!tensor_.is_contiguous()) tensor_.copy_from(dense_);
+    if (!tensor_.is_contiguous() || !tensor_.device().is_cpu()) tensor_.copy_from(dense_);
   }
 
  private:
@@ -129,7 +130,29 @@ void ProcessGroup::set_timeout(double seconds) {
   timeout_ = seconds;
 }
 
-void ProcessGroup::leave(const std::string&) noexcept {}
+void ProcessGroup::leave(const std::string& reason) noexcept {
+  leave_calls(reason);
+  const std::lock_guard lock(mutex_);
+  if (link_) link_->abort(reason);
+}
+
+DeviceLink* ProcessGroup::link(Device device) {
+  if (size_ == 1 || device_ == device) return link_.get();
+  ACCRUE_CHECK(!device_,
+               DeviceError,
+               "link",
+               "a rank of a group must keep to one device, got ",
+               device.str(),
+               " after ",
+               device_->str(),
+               "; use one group per device");
+  std::shared_ptr<DeviceLink> link =
+      connect_devices(*this, device_transport(), device, may_share_devices());
+  const std::lock_guard lock(mutex_);
+  link_ = std::move(link);
+  device_ = device;
+  return link_.get();
+}
 
 void ProcessGroup::begin(Call call, const Movement& movement) {
   call.sequence = ++sequence_;
@@ -221,34 +244,34 @@ void ProcessGroup::broadcast(Tensor& tensor, int root) {
 }
 
 Tensor ProcessGroup::all_gather(const Tensor& tensor) {
-  const Tensor dense = tensor.contiguous();
+  const Tensor dense = dense_of(tensor);
   Tensor result = Tensor::empty(stacked(tensor.shape(), size_), tensor.dtype());
   const ConstBytes outgoing = bytes_of(dense);
   const std::vector<Bytes> incoming = cut(bytes_of(result), size_);
   begin(call_of(CallKind::all_gather, tensor), {{&outgoing, 1}, incoming});
-  return result;
+  return result.to(tensor.device());
 }
 
 Tensor ProcessGroup::reduce_scatter(const Tensor& tensor, ReduceOp op) {
   check_stacked(*this, tensor, "reduce_scatter");
   check_foldable(tensor.dtype(), op, "reduce_scatter");
-  const Tensor dense = tensor.contiguous();
+  const Tensor dense = dense_of(tensor);
   Tensor received = Tensor::empty(tensor.shape(), tensor.dtype());
   const std::vector<ConstBytes> outgoing = cut(bytes_of(dense), size_);
   const std::vector<Bytes> incoming = cut(bytes_of(received), size_);
   begin(call_of(CallKind::reduce_scatter, tensor, static_cast<int>(op)), {outgoing, incoming});
   fold(starts_of(incoming), tensor.numel() / size_, tensor.dtype(), op);
-  return received.select(0, 0).clone();
+  return received.select(0, 0).clone().to(tensor.device());
 }
 
 Tensor ProcessGroup::all_to_all(const Tensor& tensor) {
   check_stacked(*this, tensor, "all_to_all");
-  const Tensor dense = tensor.contiguous();
+  const Tensor dense = dense_of(tensor);
   Tensor result = Tensor::empty(tensor.shape(), tensor.dtype());
   const std::vector<ConstBytes> outgoing = cut(bytes_of(dense), size_);
   const std::vector<Bytes> incoming = cut(bytes_of(result), size_);
   begin(call_of(CallKind::all_to_all, tensor), {outgoing, incoming});
-  return result;
+  return result.to(tensor.device());
 }
 
 std::shared_ptr<ProcessGroup> self_group(const GroupOptions& options) {

@@ -7,11 +7,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace accrue::dist {
+
+class DeviceLink;
 
 struct GroupOptions {
   double timeout = 1800;      ///< seconds that a collective waits for an absent rank
@@ -24,7 +28,8 @@ struct GroupOptions {
 /// Before data moves all ranks compare what they call (dist/call.h). A group that threw one of the
 /// errors below is broken: every later call on it repeats that error, on all ranks.
 ///
-/// Shapes:  tensors have the same shape and dtype on all ranks, any strides.
+/// Shapes:  tensors have the same shape and dtype on all ranks, any strides. Those of devices go by
+///          way of the host, but for sum_nodes() and ring_all_reduce(), which use link().
 /// Order:   sums fold by the aligned binary tree over rank numbers, left + right; max and min keep
 ///          NaN. Sums whose bits must not depend on W are sum_nodes() (dist/sum_nodes.h).
 /// Errors:  TimeoutError naming the absent ranks; MismatchError naming what each rank called;
@@ -70,7 +75,7 @@ class ProcessGroup {
   /// Says that this rank comes to no further call; the first reason stays. A call of this handle
   /// that waits in another thread throws DistributedError soon. So do the others, when they wait
   /// for this rank. Threads: any.
-  virtual void leave(const std::string& reason) noexcept;
+  void leave(const std::string& reason) noexcept;
 
   // ---- what collectives are made of ----
 
@@ -86,6 +91,10 @@ class ProcessGroup {
       std::span<const std::span<const std::byte>> outgoing, std::span<const std::size_t> sizes);
   /// Bytes per rank that one step moves best.
   virtual std::int64_t step_bytes() const = 0;
+  /// How memory of `device`, this rank's, reaches that of the others; null where it goes by way of
+  /// the host: in a group of one, and where ranks are threads that share a device. Connects at the
+  /// first call, which is collective. Errors: those of connect_devices().
+  DeviceLink* link(Device device);
   /// Whether all steps cost the same, however many ranks take part.
   virtual bool shares_memory() const { return true; }
 
@@ -95,12 +104,18 @@ class ProcessGroup {
   void begin_empty(CallKind kind);
   /// Compares calls, then does what move() does. Errors leave the group broken.
   virtual void compare_and_move(const Call& call, const Movement& movement) = 0;
+  /// What leave() does to the group itself.
+  virtual void leave_calls(const std::string&) noexcept {}
+  virtual bool may_share_devices() const { return false; }
 
  private:
   int rank_, size_;
   double timeout_ = 0;
   std::uint32_t sequence_ = 0;
   std::vector<std::byte> looked_at_;  ///< where look() puts what arrives
+  std::mutex mutex_;                  ///< of link_
+  std::shared_ptr<DeviceLink> link_;
+  std::optional<Device> device_;  ///< that link() connected, or did not
 };
 
 /// A group of one rank: collectives copy.

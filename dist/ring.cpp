@@ -1,6 +1,6 @@
 #include "accrue/dist/ring.h"
 
-#include "accrue/core/same_device.h"
+#include "accrue/dist/device_link.h"
 #include "accrue/dist/fold.h"
 
 namespace accrue::dist {
@@ -60,20 +60,36 @@ class Ring {
   std::int64_t width_;
 };
 
+Call call_of(const Tensor& tensor) {
+  return {.kind = CallKind::ring_all_reduce,
+          .dtype = tensor.dtype(),
+          .count = static_cast<std::uint64_t>(tensor.numel())};
+}
+
+/// By the link's own ring, after ranks compared what they call.
+void reduce_on_device(ProcessGroup& group, DeviceLink& link, Tensor& tensor) {
+  const std::vector<std::span<const std::byte>> nothing(static_cast<std::size_t>(group.size()));
+  const std::vector<std::span<std::byte>> nowhere(nothing.size());
+  group.begin(call_of(tensor), {nothing, nowhere});
+  Tensor dense = tensor.contiguous();
+  visit_floating(tensor.dtype(), "ring_all_reduce", [&]<class T>(T) {
+    link.all_reduce(dense.mutable_data<T>(), dense.numel(), dense.dtype());
+  });
+  if (!tensor.is_contiguous()) tensor.copy_from(dense);
+}
+
 }  // namespace
 
 void ring_all_reduce(ProcessGroup& group, Tensor& tensor) {
   check_foldable(tensor.dtype(), ReduceOp::sum, "ring_all_reduce");
-  check_on_cpu("ring_all_reduce", tensor);
+  DeviceLink* const link = tensor.device().is_cpu() ? nullptr : group.link(tensor.device());
+  if (link) return reduce_on_device(group, *link, tensor);
   visit_dtype(tensor.dtype(), [&]<class T>(T) {
     tensor.mutable_data<T>();  // refuses a tensor that cannot be written, before any rank waits
-    Tensor dense = tensor.contiguous();
+    Tensor dense = tensor.to(Device::cpu()).contiguous();
     const std::span data(dense.mutable_data<T>(), static_cast<std::size_t>(dense.numel()));
-    Ring(group, std::as_writable_bytes(data), tensor.dtype())
-        .run({.kind = CallKind::ring_all_reduce,
-              .dtype = tensor.dtype(),
-              .count = static_cast<std::uint64_t>(tensor.numel())});
-    if (!tensor.is_contiguous()) tensor.copy_from(dense);
+    Ring(group, std::as_writable_bytes(data), tensor.dtype()).run(call_of(tensor));
+    if (!tensor.is_contiguous() || !tensor.device().is_cpu()) tensor.copy_from(dense);
   });
 }
 

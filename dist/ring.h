@@ -10,7 +10,8 @@ namespace accrue::dist {
 ///
 /// Order:   slice s of W starts at rank s + 1 and walks up the ranks, wrapping, so bits depend on W
 ///          and on the place of an element. For sums that do not, see sum_nodes().
-/// Errors:  those of ProcessGroup.
+///          On devices that are connected (ProcessGroup::link) NCCL sums, in its own order.
+/// Errors:  those of ProcessGroup; DTypeError for integers there.
 void ring_all_reduce(ProcessGroup& group, Tensor& tensor);
 
 }  // namespace accrue::dist

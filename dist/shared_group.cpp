@@ -33,7 +33,7 @@ std::int64_t SharedGroup::step_bytes() const {
   return static_cast<std::int64_t>(SharedRegion::kBoxBytes) / size() / 64 * 64;
 }
 
-void SharedGroup::leave(const std::string& reason) noexcept {
+void SharedGroup::leave_calls(const std::string& reason) noexcept {
   if (is_leaving_.exchange(true)) return;
   RankSlot& mine = region_.slot(rank());
   write_text(mine.reason, reason);

@@ -19,7 +19,6 @@ class SharedGroup : public ProcessGroup {
   std::vector<std::span<const std::byte>> look(std::span<const std::span<const std::byte>> outgoing,
                                                std::span<const std::size_t> sizes) override;
   std::int64_t step_bytes() const override;
-  void leave(const std::string& reason) noexcept override;
 
  protected:
   /// Waits until every rank has left, at most so many seconds.
@@ -29,6 +28,7 @@ class SharedGroup : public ProcessGroup {
   /// False once a rank's process has died without a word.
   virtual bool is_alive(int) const noexcept { return true; }
   void compare_and_move(const Call& call, const Movement& movement) override;
+  void leave_calls(const std::string& reason) noexcept override;
 
  private:
   void run(const Movement& movement, bool compare);

@@ -12,7 +12,7 @@ constexpr std::int64_t kFewBytes = 4096;  // up to here partials travel with the
 
 void check_sums(std::span<const NodeSum> sums) {
   for (const NodeSum& sum : sums) {
-    check_on_cpu("sum_nodes", sum.sum);
+    check_device("sum_nodes", sums.front().sum.device(), sum.sum);
     ACCRUE_CHECK(is_floating(sum.sum.dtype()) && sum.sum.dtype() == sums.front().sum.dtype(),
                  DTypeError,
                  "sum_nodes",
@@ -26,6 +26,7 @@ void check_sums(std::span<const NodeSum> sums) {
                  sum.sum.strides(),
                  "; pass a dense tensor");
     for (const TreeNode& node : sum.nodes) {
+      check_device("sum_nodes", sum.sum.device(), node.partial);
       ACCRUE_CHECK(node.partial.dtype() == sum.sum.dtype(),
                    DTypeError,
                    "sum_nodes",
@@ -62,12 +63,13 @@ SumAlgorithm choose(const ProcessGroup& group,
 }
 
 template <class T>
-void run(ProcessGroup& group,
+void run(Carrier& carrier,
+         ProcessGroup& group,
          std::span<NodeSum> sums,
          const Agreement& agreement,
          SumAlgorithm algorithm,
          bool has_partials) {
-  Summation<T> summation(group, sums, agreement.plans);
+  Summation<T> summation(carrier, sums, agreement.plans);
   if (has_partials) return summation.add_all(agreement);
   if (algorithm == SumAlgorithm::automatic) algorithm = choose(group, agreement.plans);
   if (algorithm == SumAlgorithm::gather) {
@@ -79,22 +81,45 @@ void run(ProcessGroup& group,
   }
 }
 
+/// Sums device memory by way of the host.
+void sum_staged(ProcessGroup& group, int lanes, std::span<NodeSum> sums, SumAlgorithm algorithm) {
+  std::vector<NodeSum> staged;
+  for (const NodeSum& sum : sums) {
+    NodeSum& on_host = staged.emplace_back();
+    for (const TreeNode& node : sum.nodes) {
+      on_host.nodes.push_back({node.level, node.index, node.partial.to(Device::cpu())});
+    }
+    on_host.sum = Tensor::empty(sum.sum.shape(), sum.sum.dtype());
+  }
+  sum_nodes(group, lanes, staged, algorithm);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].sum.copy_from(staged[i].sum);
+}
+
 }  // namespace
 
 void sum_nodes(ProcessGroup& group, int lanes, std::span<NodeSum> sums, SumAlgorithm algorithm) {
   check_sums(sums);
+  const Device device = sums.empty() ? Device::cpu() : sums.front().sum.device();
+  DeviceLink* const link = device.is_cpu() ? nullptr : group.link(device);
+  if (!device.is_cpu() && link == nullptr && group.size() > 1) {
+    return sum_staged(group, lanes, sums, algorithm);
+  }
   std::int64_t bytes = 0;
   for (const NodeSum& sum : sums) bytes += sum.sum.numel() * size_of(sum.sum.dtype());
-  const bool is_small = algorithm == SumAlgorithm::automatic && bytes <= kFewBytes;
-  const Agreement agreement = agree(group, lanes, sums, algorithm, is_small && group.size() > 1);
+  const bool is_small = algorithm == SumAlgorithm::automatic && device.is_cpu() &&
+                        bytes <= kFewBytes && group.size() > 1;
+  const Agreement agreement = agree(group, lanes, sums, algorithm, is_small);
   ACCRUE_CHECK(algorithm != SumAlgorithm::doubling || is_one_each(agreement.plans),
                ValueError,
                "sum_nodes",
                "doubling needs a power of two of ranks that each hold one node of equal size, got "
                "other nodes; use automatic or all_to_all");
   if (sums.empty()) return;
+  HostCarrier host(group);
+  DeviceCarrier on_device(group, link, device);
+  Carrier& carrier = device.is_cpu() ? static_cast<Carrier&>(host) : on_device;
   visit_floating(sums.front().sum.dtype(), "sum_nodes", [&]<class T>(T) {
-    run<T>(group, sums, agreement, algorithm, is_small && group.size() > 1);
+    run<T>(carrier, group, sums, agreement, algorithm, is_small);
   });
 }
 

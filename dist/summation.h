@@ -1,6 +1,7 @@
 // Summation: moves partial sums to where they are added, and sums back to all ranks.
 #pragma once
 
+#include "accrue/dist/carrier.h"
 #include "accrue/dist/sum_plan.h"
 
 namespace accrue::dist {
@@ -10,7 +11,7 @@ namespace accrue::dist {
 template <class T>
 class Summation {
  public:
-  Summation(ProcessGroup& group,
+  Summation(Carrier& carrier,
             std::span<NodeSum> sums,
             std::span<const std::shared_ptr<const SumPlan>> plans);
 
@@ -37,7 +38,7 @@ class Summation {
   void exchange_slices(const std::vector<Runs>& slices, Tensor& scratch, bool fits) const;
   void show_slices(const std::vector<Runs>& slices, Tensor& scratch) const;
 
-  ProcessGroup& group_;
+  Carrier& carrier_;
   std::span<const std::shared_ptr<const SumPlan>> plans_;
   std::vector<std::vector<Tensor>> partials_;  ///< dense, per sum
   std::vector<T*> sums_;

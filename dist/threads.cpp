@@ -54,6 +54,7 @@ class ThreadsGroup final : public SharedGroup {
     twins_.push_back(twin);
     return twin;
   }
+  bool may_share_devices() const override { return true; }
   /// Also for the duplicates.
   void leave_all(const std::string& reason) {
     leave(reason);

@@ -9,7 +9,7 @@ namespace accrue::train {
 inline std::vector<dist::BucketParameter> bucket_parameters(const nn::NamedParameters& parameters) {
   std::vector<dist::BucketParameter> result;
   for (const auto& [name, parameter] : parameters)
-    result.push_back({name, parameter.shape(), parameter.dtype()});
+    result.push_back({name, parameter.shape(), parameter.dtype(), parameter.value().device()});
   return result;
 }
 

@@ -152,6 +152,7 @@ WindowTotals WindowReduction::finish(LoaderPass& pass) {
     throw;
   }
   dist::NodeSum loss{pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
+  for (TreeNode& node : loss.nodes) node.partial = node.partial.to(Device::cpu());
   const bool has_hooks = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) {
     return p.node()->as_leaf()->has_final_hooks();
   });

@@ -210,7 +210,7 @@ void MessageGroup::call_roll(double seconds, const std::string& behind) {
   give_up(std::make_exception_ptr(TimeoutError(message)));
 }
 
-void MessageGroup::leave(const std::string& reason) noexcept {
+void MessageGroup::leave_calls(const std::string& reason) noexcept {
   if (is_leaving_.exchange(true) || is_over()) return;
   reason_ = reason;
   has_left_.store(true, std::memory_order_release);

@@ -34,7 +34,6 @@ class MessageGroup final : public ProcessGroup, public World {
   std::int64_t step_bytes() const override { return 1 << 20; }
   std::shared_ptr<ProcessGroup> duplicate() override;
   void move(const Movement& movement) override;
-  void leave(const std::string& reason) noexcept override;
   bool end(double seconds) noexcept override;
 
  private:
@@ -47,6 +46,7 @@ class MessageGroup final : public ProcessGroup, public World {
   };
 
   void compare_and_move(const Call& call, const Movement& movement) override;
+  void leave_calls(const std::string& reason) noexcept override;
   void post(const Movement& movement, std::vector<Transfer>& transfers);
   void wait(std::vector<Transfer>& transfers);
   void drop(std::vector<Transfer>& transfers) noexcept;

@@ -30,8 +30,8 @@ class HostGroup final : public SharedGroup, public mpi::World {
       : SharedGroup(rank, size, timeout, place.region), place_(std::move(place)) {}
   ~HostGroup() override { leave("it dropped its handle of the group"); }
   const char* backend() const override { return "mpi"; }
-  void leave(const std::string& reason) noexcept override {
-    if (!mpi::is_over()) SharedGroup::leave(reason);
+  void leave_calls(const std::string& reason) noexcept override {
+    if (!mpi::is_over()) SharedGroup::leave_calls(reason);
   }
 
   /// Takes the place of a duplicate that has ended on all ranks, before a new one.

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGlance{5}, kPoll{1};
 constexpr double kGrace = 0.2;  // seconds in which a group that is being issued may end
+constexpr double kFlush = 1;    // in which work may end that all ranks have issued
 
 std::string words_of(ncclResult_t result, const char* call, ncclComm_t comm) {
   const char* const more = ncclGetLastError(comm);
@@ -65,22 +66,13 @@ Communicator::Communicator(
 }
 
 Communicator::~Communicator() {
-  if (progress_.is_done()) {
-    const std::lock_guard lock(mutex_);
-    is_active_ = false;
-  } else {
-    abort("its communicator was destroyed while work was under way");
-  }
+  abort("its communicator was destroyed");
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
   }
   changed_.notify_all();
   watcher_.join();
-  if (comm_ == nullptr) return;
-  ncclCommFinalize(comm_);
-  await(1);
-  ncclCommDestroy(comm_);
 }
 
 /// What NCCL says once it no longer says that it is in progress, or after so many seconds.
@@ -130,7 +122,7 @@ void Communicator::watch() {
     }
     if (std::exception_ptr fault = find_fault(Clock::now())) {
       lock.unlock();
-      break_off(std::move(fault));
+      break_off(std::move(fault), false);
       lock.lock();
       continue;
     }
@@ -157,12 +149,16 @@ std::exception_ptr Communicator::find_fault(Clock::time_point now) {
 }
 
 void Communicator::abort(const std::string& reason) noexcept {
-  break_off(std::make_exception_ptr(
-      DistributedError(text("[nccl] a rank must stay in its group, got this one gone: ", reason))));
+  const bool is_idle =
+      wait_until([&] { return !is_issuing_.load() && progress_.is_done(); }, kFlush);
+  break_off(std::make_exception_ptr(DistributedError(
+                text("[nccl] a rank must stay in its group, got this one gone: ", reason))),
+            is_idle);
 }
 
-/// NCCL's own abort frees the communicator, so nobody may see it any more.
-void Communicator::break_off(std::exception_ptr error) noexcept {
+/// NCCL's own abort frees the communicator, so nobody may see it any more. `flushes`: what others
+/// still read of this rank arrives first.
+void Communicator::break_off(std::exception_ptr error, bool flushes) noexcept {
   ncclComm_t comm = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -170,6 +166,18 @@ void Communicator::break_off(std::exception_ptr error) noexcept {
     comm = std::exchange(comm_, nullptr);
   }
   if (comm == nullptr) return;
+  ncclResult_t state = ncclInProgress;
+  if (flushes && ncclCommFinalize(comm) == ncclInProgress) {
+    wait_until(
+        [&] {
+          return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress;
+        },
+        kFlush);
+  }
+  if (flushes && state == ncclSuccess) {
+    ncclCommDestroy(comm);
+    return;
+  }
   // A group that hangs while it is issued ends by the abort; others end before.
   wait_until([&] { return !is_issuing_.load(); }, kGrace);
   ncclCommAbort(comm);

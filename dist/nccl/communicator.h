@@ -38,7 +38,7 @@ class Communicator {
   /// Collective; on the device that is current. Errors: DeviceError, DistributedError with what
   /// NCCL said; TimeoutError.
   Communicator(const ncclUniqueId& id, int rank, int size, double timeout, Progress& progress);
-  /// Aborts what is under way.
+  /// Aborts what is not done after a second.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -56,6 +56,7 @@ class Communicator {
     end(result);
   }
   void check_intact();
+  /// Lets work end that all ranks have issued, then ends the rest.
   void abort(const std::string& reason) noexcept;
 
  private:
@@ -66,7 +67,7 @@ class Communicator {
   ncclResult_t await(double seconds);
   void watch();
   std::exception_ptr find_fault(Clock::time_point now);
-  void break_off(std::exception_ptr error) noexcept;
+  void break_off(std::exception_ptr error, bool flushes) noexcept;
 
   ncclComm_t comm_ = nullptr;  ///< null when it was aborted
   double timeout_;

@@ -1,12 +1,31 @@
 #include "accrue/dist/nccl/link.h"
 
 #include "accrue/dist/nccl/communicator.h"
-#include "accrue/dist/nccl/gpu.h"
+#include "accrue/kernels/cuda/current_stream.h"
+#include "accrue/kernels/cuda/runtime.h"
 
 #include <cstring>
 
 namespace accrue::dist::nccl {
 namespace {
+
+namespace cuda = kernels::cuda;
+
+/// An event of a device.
+class Mark {
+ public:
+  explicit Mark(int device) {
+    const cuda::DeviceScope scope(device);
+    event_ = cuda::make_event();
+  }
+  ~Mark() { cuda::destroy(event_); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  cuda::Event event() const { return event_; }
+
+ private:
+  cuda::Event event_;
+};
 
 /// Whether each rank shows its piece of one array to all: the same on all ranks.
 bool is_all_gather(const Movement& movement, int rank) {
@@ -22,22 +41,25 @@ bool is_all_gather(const Movement& movement, int rank) {
 class NcclLink final : public DeviceLink, private Progress {
  public:
   NcclLink(const ncclUniqueId& id, int rank, int size, Device device, double timeout)
-      : gpu_(device), rank_(rank), size_(size), communicator_(id, rank, size, timeout, *this) {}
+      : device_(device.index),
+        rank_(rank),
+        size_(size),
+        own_(cuda::next_stream(device_)),
+        last_(device_),
+        communicator_(id, rank, size, timeout, *this) {}
 
   void move(const Movement& movement) override {
     const bool gathers = is_all_gather(movement, rank_);
-    issue(gathers ? "all_gather" : "all_to_all", [&](ncclComm_t comm) {
+    issue(gathers ? "all_gather" : "all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
       if (gathers) {
-        const auto& piece = movement.incoming[0];
-        ncclAllGather(movement.outgoing[0].data(),
-                      piece.data(),
-                      piece.size(),
-                      ncclUint8,
-                      comm,
-                      gpu_.stream());
+        const auto& first = movement.incoming[0];
+        ncclAllGather(
+            movement.outgoing[0].data(), first.data(), first.size(), ncclUint8, comm, stream);
         return;
       }
-      for (int r = 0; r < size_; ++r) pass(movement, r, comm);
+      for (int r = 0; r < size_; ++r) {
+        if (r != rank_) pass(movement, r, comm, stream);
+      }
     });
   }
 
@@ -50,9 +72,25 @@ class NcclLink final : public DeviceLink, private Progress {
                  "; convert with to()");
     const ncclDataType_t type = dtype == DType::float32 ? ncclFloat32 : ncclFloat64;
     const auto number = static_cast<std::size_t>(count);
-    issue("all_reduce", [&](ncclComm_t comm) {
-      ncclAllReduce(data, data, number, type, ncclSum, comm, gpu_.stream());
+    issue("all_reduce", [&](ncclComm_t comm, cudaStream_t stream) {
+      ncclAllReduce(data, data, number, type, ncclSum, comm, stream);
     });
+  }
+
+  std::shared_ptr<void> use_own_stream() override {
+    return std::make_shared<cuda::StreamScope>(device_, own_);
+  }
+
+  std::shared_ptr<void> mark() override {
+    auto mark = std::make_shared<Mark>(device_);
+    const cuda::DeviceScope scope(device_);
+    cuda::record(mark->event(), cuda::current_stream(device_));
+    return mark;
+  }
+
+  void wait_for(const std::shared_ptr<void>& mark) override {
+    const cuda::DeviceScope scope(device_);
+    cuda::wait(cuda::current_stream(device_), static_cast<const Mark*>(mark.get())->event());
   }
 
   void check() override { communicator_.check_intact(); }
@@ -61,31 +99,33 @@ class NcclLink final : public DeviceLink, private Progress {
  private:
   template <class Calls>
   void issue(const char* name, const Calls& calls) {
-    gpu_.begin();
-    communicator_.issue(name, calls);
-    gpu_.end();
+    const cuda::DeviceScope scope(device_);
+    const cuda::Stream stream = cuda::current_stream(device_);
+    communicator_.issue(
+        name, [&](ncclComm_t comm) { calls(comm, static_cast<cudaStream_t>(stream.handle)); });
+    cuda::record(last_.event(), stream);
   }
 
   /// What goes to rank r and comes from it.
-  void pass(const Movement& movement, int r, ncclComm_t comm) {
+  static void pass(const Movement& movement, int r, ncclComm_t comm, cudaStream_t stream) {
     const auto index = static_cast<std::size_t>(r);
     const auto& out = movement.outgoing[movement.outgoing.size() == 1 ? 0 : index];
     const auto& in = movement.incoming[index];
-    if (r == rank_) return;
-    if (!out.empty()) ncclSend(out.data(), out.size(), ncclUint8, r, comm, gpu_.stream());
-    if (!in.empty()) ncclRecv(in.data(), in.size(), ncclUint8, r, comm, gpu_.stream());
+    if (!out.empty()) ncclSend(out.data(), out.size(), ncclUint8, r, comm, stream);
+    if (!in.empty()) ncclRecv(in.data(), in.size(), ncclUint8, r, comm, stream);
   }
 
-  bool is_done() noexcept override { return gpu_.is_done(); }
+  bool is_done() noexcept override { return cuda::is_done(last_.event()); }
 
-  Gpu gpu_;
-  int rank_, size_;
+  int device_, rank_, size_;
+  cuda::Stream own_;
+  Mark last_;  ///< behind the last group
   Communicator communicator_;
 };
 
 class NcclTransport final : public DeviceTransport {
  public:
-  std::string identity(Device device) override { return Gpu(device).identity(); }
+  std::string identity(Device device) override { return cuda::identity(device.index); }
 
   std::string make_id() override {
     ncclUniqueId id;
@@ -97,15 +137,15 @@ class NcclTransport final : public DeviceTransport {
       const std::string& id, int rank, int size, Device device, double timeout) override {
     ncclUniqueId wanted;
     std::memcpy(wanted.internal, id.data(), sizeof(wanted.internal));
+    const cuda::DeviceScope scope(device.index);
     return std::make_unique<NcclLink>(wanted, rank, size, device, timeout);
   }
 };
 
 }  // namespace
-
-DeviceTransport& transport() {
-  static NcclTransport nccl;
-  return nccl;
-}
-
 }  // namespace accrue::dist::nccl
+
+accrue::dist::DeviceTransport* accrue_cuda_transport() {
+  static accrue::dist::nccl::NcclTransport transport;
+  return &transport;
+}

@@ -3,8 +3,5 @@
 
 #include "accrue/dist/device_link.h"
 
-namespace accrue::dist::nccl {
-
-DeviceTransport& transport();
-
-}  // namespace accrue::dist::nccl
+/// The one transport, which lives as long as the process.
+extern "C" accrue::dist::DeviceTransport* accrue_cuda_transport();

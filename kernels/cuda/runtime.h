@@ -13,6 +13,8 @@ namespace accrue::kernels::cuda {
 /// GPUs of this machine; 0 without a driver or without one. why_no_device() says which.
 int num_devices();
 std::string why_no_device();
+/// Tells a device from all others, also on other hosts.
+std::string identity(int device);
 
 /// Makes a device current on this thread while it lives.
 class DeviceScope {
@@ -38,6 +40,8 @@ void wait(Stream stream, Event event);
 /// The host waits. Errors: also those of the work that was queued.
 void synchronize(Stream stream);
 void synchronize(Event event);
+/// Whether the work before the last record() is done.
+bool is_done(Event event) noexcept;
 
 /// Memory of the current device. Errors: OutOfMemoryError.
 void* allocate_memory(std::size_t bytes);

@@ -2,6 +2,8 @@
 #include "accrue/kernels/cuda/check.h"
 #include "accrue/kernels/cuda/runtime.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -48,6 +50,13 @@ const Devices& devices() {
 int num_devices() { return devices().count; }
 std::string why_no_device() { return devices().why_none; }
 
+std::string identity(int device) {
+  char host[256] = {}, bus[32] = {};
+  gethostname(host, sizeof(host) - 1);
+  check(cudaDeviceGetPCIBusId(bus, sizeof(bus), device), "cudaDeviceGetPCIBusId");
+  return std::string(host) + " " + bus;
+}
+
 int current_device() {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
@@ -82,6 +91,7 @@ void synchronize(Stream stream) {
   check(cudaStreamSynchronize(of(stream)), "cudaStreamSynchronize");
 }
 void synchronize(Event event) { check(cudaEventSynchronize(of(event)), "cudaEventSynchronize"); }
+bool is_done(Event event) noexcept { return cudaEventQuery(of(event)) != cudaErrorNotReady; }
 
 void* allocate_memory(std::size_t bytes) {
   void* data = nullptr;

@@ -13,7 +13,7 @@
 namespace accrue::kernels::cuda {
 namespace {
 
-constexpr int kNumDevices = 2;
+constexpr int kNumDevices = 4;
 constexpr std::size_t kLargestMark = std::size_t{64} << 20;
 
 simt::Stream* of(Stream stream) { return static_cast<simt::Stream*>(stream.handle); }
@@ -52,6 +52,7 @@ Blocks& blocks() {
 
 int num_devices() { return kNumDevices; }
 std::string why_no_device() { return ""; }
+std::string identity(int device) { return text("simulated cuda:", device); }
 
 int current_device() { return simt::nccl::current_device(); }
 
@@ -67,6 +68,7 @@ void record(Event event, Stream stream) { simt::record(of(event), of(stream)); }
 void wait(Stream stream, Event event) { simt::wait(of(stream), of(event)); }
 void synchronize(Stream stream) { simt::synchronize(of(stream)); }
 void synchronize(Event event) { simt::synchronize(of(event)); }
+bool is_done(Event event) noexcept { return simt::is_done(of(event)); }
 
 void* allocate_memory(std::size_t bytes) {
   void* const data = simt::allocate_device(bytes);

@@ -7,12 +7,16 @@
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,8 +38,11 @@ class Stream {
     std::function<void()> work;
     std::shared_ptr<Event::Count> event = nullptr;
     std::uint64_t number = 0;
+    std::function<bool()> advance = nullptr;
 
-    bool can_run() const { return event == nullptr || event->reached >= number; }
+    bool can_run() const {
+      return advance ? advance() : event == nullptr || event->reached >= number;
+    }
   };
   std::deque<Item> items;
 };
@@ -50,22 +57,42 @@ class Queues {
   std::vector<std::unique_ptr<Stream>> streams;
   std::map<std::byte*, std::unique_ptr<GuardedMemory>> memory;
   std::size_t device_size = std::size_t{1} << 40, used = 0;
+  int num_steps = 0;  ///< items with advance
+  std::condition_variable_any has_steps;
+  std::exception_ptr failure;  ///< of work that nobody waited for
 
-  /// Runs until `is_done`; `wanted` is the stream that somebody waits for, if it is one.
+  using Lock = std::unique_lock<std::recursive_mutex>;
+
+  /// Runs until `is_done`; `wanted` is the stream that somebody waits for, if it is one. The lock
+  /// is given up while only steps of others can help.
   template <class Done>
-  void run(const Stream* wanted, const Done& is_done) {
+  void run(Lock& lock, const Stream* wanted, const Done& is_done) {
     if (is_done()) return;
     const Access access(*this);
     while (!is_done()) {
-      Stream* const stream = choose(wanted);
-      ACCRUE_CHECK(stream != nullptr,
+      if (run(choose(wanted))) continue;
+      if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+      ACCRUE_CHECK(num_steps > 0,
                    DeviceError,
                    "synchronize",
                    "queued work was lost when other work failed, so nothing can be waited for; "
                    "restart the program");
-      const Stream::Item item = std::move(stream->items.front());
-      stream->items.pop_front();
-      perform(item.work);
+      nap(lock);
+    }
+  }
+
+  /// Lets steps go on, and what stands before them, while nobody waits. Never returns.
+  void help() {
+    Lock lock(mutex);
+    while (true) {
+      has_steps.wait(lock, [&] { return num_steps > 0; });
+      try {
+        const Access access(*this);
+        if (run(choose_for_steps())) continue;
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      nap(lock);
     }
   }
 
@@ -75,11 +102,44 @@ class Queues {
       if (work) work();
     } catch (...) {
       for (const auto& stream : streams) stream->items.clear();
+      num_steps = 0;
       throw;
     }
   }
 
+  void add_steps(Stream& stream, std::function<bool()> advance) {
+    if (!std::exchange(has_helper_, true)) std::thread([this] { help(); }).detach();
+    stream.items.push_back({nullptr, nullptr, 0, std::move(advance)});
+    ++num_steps;
+    has_steps.notify_all();
+  }
+
+  /// On no stream.
+  void take_steps(Lock& lock, const std::function<bool()>& advance) {
+    const auto is_done = [&] {
+      const Access access(*this);
+      return advance();
+    };
+    while (!is_done()) nap(lock);
+  }
+
  private:
+  static void nap(Lock& lock) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    lock.lock();
+  }
+
+  /// The next item of a stream, if there is one.
+  bool run(Stream* stream) {
+    if (stream == nullptr) return false;
+    const Stream::Item item = std::move(stream->items.front());
+    stream->items.pop_front();
+    if (item.advance) --num_steps;
+    perform(item.work);
+    return true;
+  }
+
   /// Device memory may be touched while one of these lives.
   class Access {
    public:
@@ -105,11 +165,29 @@ class Queues {
     }
   }
 
-  Stream* choose(const Stream* wanted) {
+  std::vector<Stream*> find_ready() const {
     std::vector<Stream*> ready;
     for (const auto& stream : streams) {
       if (!stream->items.empty() && stream->items.front().can_run()) ready.push_back(stream.get());
     }
+    return ready;
+  }
+
+  /// No more than steps need: what follows them stays late.
+  Stream* choose_for_steps() {
+    const std::vector<Stream*> ready = find_ready();
+    bool needs_others = false;
+    for (const auto& stream : streams) {
+      const auto is_step = [](const Stream::Item& it) { return bool(it.advance); };
+      if (std::ranges::none_of(stream->items, is_step)) continue;
+      if (std::ranges::find(ready, stream.get()) != ready.end()) return stream.get();
+      needs_others |= stream->items.front().event != nullptr;
+    }
+    return needs_others && !ready.empty() ? ready[dice() % ready.size()] : nullptr;
+  }
+
+  Stream* choose(const Stream* wanted) {
+    std::vector<Stream*> ready = find_ready();
     if (ready.empty()) return nullptr;
     const auto is_wanted = [&](const Stream* stream) { return stream == wanted; };
     switch (options.order) {
@@ -126,6 +204,7 @@ class Queues {
   }
 
   int accesses_ = 0;
+  bool has_helper_ = false;
 };
 
 /// Never destroyed: storages in static objects are freed after any other static.
@@ -160,6 +239,13 @@ void enqueue(Stream* stream, std::function<void()> work) {
   stream->items.push_back({std::move(work)});
 }
 
+void enqueue_steps(Stream* stream, std::function<bool()> advance) {
+  Queues& all = queues();
+  Queues::Lock lock(all.mutex);
+  if (stream == nullptr) return all.take_steps(lock, advance);
+  all.add_steps(*stream, std::move(advance));
+}
+
 void record(Event* event, Stream* stream) {
   const std::scoped_lock lock(queues().mutex);
   const auto& count = event->count;
@@ -169,28 +255,28 @@ void record(Event* event, Stream* stream) {
 }
 
 void wait(Stream* stream, Event* event) {
-  const std::scoped_lock lock(queues().mutex);
   if (stream == nullptr) return synchronize(event);
+  const std::scoped_lock lock(queues().mutex);
   stream->items.push_back({nullptr, event->count, event->count->recorded});
 }
 
 void synchronize(Stream* stream) {
-  const std::scoped_lock lock(queues().mutex);
+  Queues::Lock lock(queues().mutex);
   if (stream == nullptr) return;
-  queues().run(stream, [&] { return stream->items.empty(); });
+  queues().run(lock, stream, [&] { return stream->items.empty(); });
 }
 
 void synchronize(Event* event) {
-  const std::scoped_lock lock(queues().mutex);
+  Queues::Lock lock(queues().mutex);
   const auto& count = event->count;
   const std::uint64_t number = count->recorded;
-  queues().run(nullptr, [&] { return count->reached >= number; });
+  queues().run(lock, nullptr, [&] { return count->reached >= number; });
 }
 
 void synchronize_all() {
   Queues& all = queues();
-  const std::scoped_lock lock(all.mutex);
-  all.run(nullptr, [&] {
+  Queues::Lock lock(all.mutex);
+  all.run(lock, nullptr, [&] {
     return std::ranges::all_of(all.streams, [](const auto& it) { return it->items.empty(); });
   });
 }

@@ -31,6 +31,10 @@ void destroy(Event* event);
 
 /// Appends work. A null stream runs it at once.
 void enqueue(Stream* stream, std::function<void()> work);
+/// Appends work that other threads or processes help to end: advance() is called until it returns
+/// true, and may be called again then. It goes on by itself, whether somebody waits or not; so does
+/// all that stands before it. On a null stream it is done when this returns.
+void enqueue_steps(Stream* stream, std::function<bool()> advance);
 void record(Event* event, Stream* stream);
 /// Holds `stream` back until the last record() of the event so far has been reached.
 void wait(Stream* stream, Event* event);

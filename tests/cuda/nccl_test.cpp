@@ -1,5 +1,6 @@
 // The NCCL transport between ranks that are threads: what arrives, and what happens when ranks
 // fail.
+#include "accrue/core/device_backend.h"
 #include "accrue/dist/device_link.h"
 #include "accrue/dist/nccl/link.h"
 #include "accrue/dist/threads.h"
@@ -24,7 +25,8 @@ template <class Body>
 void with_links(int size, const Body& body, double timeout = 60) {
   run_ranks(size,
             [&](ProcessGroup& group) {
-              Link link = connect_devices(group, nccl::transport(), Device::cuda(group.rank()));
+              Link link =
+                  connect_devices(group, *accrue_cuda_transport(), Device::cuda(group.rank()));
               body(group, link);
             },
             {.timeout = timeout});
@@ -65,6 +67,7 @@ TEST_CASE("cuda.nccl: pieces of any size go to their ranks") {
           }
         }
         link->move({outgoing, incoming});
+        synchronize(Device::cuda(me));
         bool is_right = true;
         for (int r = 0; r < size; ++r) {
           for (std::size_t i = 0; i < count + static_cast<std::size_t>(me); ++i) {
@@ -91,6 +94,7 @@ TEST_CASE("cuda.nccl: what one rank shows arrives at all, in one array or in sev
       }
       const std::span<const std::byte> mine = incoming[me];
       link->move({{&mine, 1}, incoming});
+      synchronize(Device::cuda(group.rank()));
       bool is_right = true;
       for (std::size_t r = 0; r < 3; ++r) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -107,6 +111,7 @@ TEST_CASE("cuda.nccl: the fast sum adds all ranks and leaves the same bits on al
     const Numbers numbers(1001);
     for (std::size_t i = 0; i < numbers.size; ++i) numbers.data()[i] = value_of(group.rank(), 0, i);
     link->all_reduce(numbers.data(), 1001, DType::float32);
+    synchronize(Device::cuda(group.rank()));
     bool is_right = true;
     for (std::size_t i = 0; i < numbers.size; ++i) {
       is_right &= numbers.data()[i] == 600 + 4 * static_cast<float>(i % 7);
@@ -119,7 +124,7 @@ TEST_CASE("cuda.nccl: the fast sum adds all ranks and leaves the same bits on al
 TEST_CASE("cuda.nccl: ranks on one GPU, or without one, are refused on all ranks with one text") {
   run_ranks(3, [](ProcessGroup& group) {
     const std::string said = message<DeviceError>(
-        [&] { connect_devices(group, nccl::transport(), Device::cuda(group.rank() / 2)); });
+        [&] { connect_devices(group, *accrue_cuda_transport(), Device::cuda(group.rank() / 2)); });
     CHECK(said ==
           "[connect_devices] each rank must have a GPU of its own, got ranks 0 and 1 both on "
           "simulated cuda:0; start at most one rank per GPU and give rank r of a host cuda:r");
@@ -154,18 +159,21 @@ TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline
       2,
       [&](ProcessGroup& group, Link& link) {
         const Numbers numbers(10);
-        if (group.rank() == 0) {
-          const auto start = std::chrono::steady_clock::now();
-          const std::string said =
-              message<TimeoutError>([&] { link->all_reduce(numbers.data(), 10, DType::float32); });
-          CHECK(said ==
-                "[all_reduce] all ranks must come within 0.3 s, got some that did not; see what "
-                "the other ranks do, or raise the timeout");
-          CHECK(message<TimeoutError>([&] { link->check(); }) == said);
-          CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
-        } else {
+        if (group.rank() == 1) {
           std::this_thread::sleep_for(std::chrono::milliseconds(900));
+          return;
         }
+        const auto start = std::chrono::steady_clock::now();
+        link->all_reduce(numbers.data(), 10, DType::float32);  // does not wait
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(250));
+        synchronize(Device::cuda(0));
+        const std::string said = message<TimeoutError>([&] { link->check(); });
+        CHECK(said ==
+              "[all_reduce] all ranks must come within 0.3 s, got some that did not; see what "
+              "the other ranks do, or raise the timeout");
+        CHECK(message<TimeoutError>(
+                  [&] { link->all_reduce(numbers.data(), 10, DType::float32); }) == said);
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
       },
       0.3);
 }
@@ -179,11 +187,34 @@ TEST_CASE("cuda.nccl: a rank that aborts ends the wait of the others at once") {
       CHECK(message<DistributedError>([&] { link->check(); }) ==
             "[nccl] a rank must stay in its group, got this one gone: it has no gradients");
     } else {
-      const std::string said =
-          message<DistributedError>([&] { link->all_reduce(numbers.data(), 10, DType::float32); });
+      const std::string said = message<DistributedError>([&] {
+        link->all_reduce(numbers.data(), 10, DType::float32);
+        synchronize(Device::cuda(group.rank()));
+        link->check();
+      });
       CHECK(said.starts_with(
           "[all_reduce] remote process exited or there was a network error: rank"));
     }
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  });
+}
+
+TEST_CASE("cuda.nccl: work of two streams of a rank is ordered by marks alone") {
+  with_links(2, [&](ProcessGroup& group, Link& link) {
+    for (int round = 0; round < 20; ++round) {
+      const Device device = Device::cuda(group.rank());
+      Tensor sum = Tensor::full({1000}, 1 + group.rank()).to(device);
+      const auto made = link->mark();
+      std::shared_ptr<void> summed;
+      std::thread beside([&] {
+        const auto own = link->use_own_stream();
+        link->wait_for(made);
+        link->all_reduce(sum.mutable_data<float>(), 1000, DType::float32);
+        summed = link->mark();
+      });
+      beside.join();
+      link->wait_for(summed);
+      CHECK(equal_bits(sum.to(Device::cpu()), Tensor::full({1000}, 3)));
+    }
   });
 }

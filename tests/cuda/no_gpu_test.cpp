@@ -50,7 +50,7 @@ TEST_CASE("cuda.no_gpu: NCCL is there and makes identities that differ") {
   REQUIRE(ncclGetVersion(&version) == ncclSuccess);
   CHECK(version >= 22800);
   std::set<std::string> ids;
-  for (int i = 0; i < 3; ++i) ids.insert(dist::nccl::transport().make_id());
+  for (int i = 0; i < 3; ++i) ids.insert(accrue_cuda_transport()->make_id());
   CHECK(ids.size() == 3);
   CHECK(ids.begin()->size() == sizeof(ncclUniqueId));
   MESSAGE("NCCL ", version);
@@ -59,7 +59,7 @@ TEST_CASE("cuda.no_gpu: NCCL is there and makes identities that differ") {
 TEST_CASE("cuda.no_gpu: a communicator without a GPU is an error that says what to do") {
   if (has_gpu()) return;
   ncclUniqueId id;
-  const std::string bytes = dist::nccl::transport().make_id();
+  const std::string bytes = accrue_cuda_transport()->make_id();
   std::memcpy(id.internal, bytes.data(), bytes.size());
   Idle idle;
   const std::string said =
@@ -73,10 +73,10 @@ TEST_CASE("cuda.no_gpu: connecting ranks without GPUs names a rank and the call 
   if (has_gpu()) return;
   const auto self = dist::self_group();
   const std::string said = message<DeviceError>(
-      [&] { dist::connect_devices(*self, dist::nccl::transport(), Device::cuda(0)); });
+      [&] { dist::connect_devices(*self, *accrue_cuda_transport(), Device::cuda(0)); });
   CHECK(
       said.starts_with("[connect_devices] all ranks must have a GPU, got a failure on rank 0: "
-                       "[cudaSetDevice] cudaError"));
+                       "[cudaDeviceGetPCIBusId] cudaError"));
 }
 
 TEST_CASE("cuda.no_gpu: a handle of cuBLAS without a GPU is an error that says what to do") {

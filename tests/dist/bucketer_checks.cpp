@@ -65,12 +65,16 @@ std::vector<float> tree_sum(
   return left;
 }
 
-Bucketer::Uses uses_of(std::size_t parameter, int window, int rank, int size) {
+Bucketer::Uses uses_of(std::size_t parameter,
+                       int window,
+                       const ProcessGroup& group,
+                       Device device) {
+  const int rank = group.rank(), size = group.size();
   Bucketer::Uses uses;
   for (std::size_t use = 0; use < num_uses(parameter, window, rank); ++use) {
     std::vector<TreeNode>& nodes = uses.emplace_back();
     for (int lane = first_lane(rank, size); lane < first_lane(rank + 1, size); ++lane) {
-      nodes.push_back({0, lane, lane_sum(parameter, use, window, lane)});
+      nodes.push_back({0, lane, lane_sum(parameter, use, window, lane).to(device)});
     }
   }
   return uses;
@@ -107,10 +111,11 @@ std::vector<std::size_t> shuffled(int window, int rank) {
 void check_window(Bucketer& bucketer,
                   const ProcessGroup& group,
                   int window,
-                  const std::vector<Tensor>& wanted) {
+                  const std::vector<Tensor>& wanted,
+                  Device device) {
   bucketer.begin(window, std::to_string(kRankWeight));
   for (const std::size_t p : shuffled(window, group.rank())) {
-    Bucketer::Uses uses = uses_of(p, window, group.rank(), group.size());
+    Bucketer::Uses uses = uses_of(p, window, group, device);
     if (!uses.empty()) bucketer.ready(p, std::move(uses));
   }
   Tensor more = Tensor::empty({1});
@@ -123,7 +128,7 @@ void check_window(Bucketer& bucketer,
   for (std::size_t p = 0; p < bucket_parameters().size(); ++p) {
     const Tensor gradient = bucketer.gradient(p);
     CHECK(gradient.defined() == wanted[p].defined());
-    if (gradient.defined()) CHECK(equal_bits(gradient, wanted[p]));
+    if (gradient.defined()) CHECK(equal_bits(gradient.to(Device::cpu()), wanted[p]));
   }
 }
 
@@ -135,8 +140,10 @@ double sum_of_weights(std::span<const std::string> weights) {
   return sum;
 }
 
-int check_bucketer(ProcessGroup& group) {
+int check_bucketer(ProcessGroup& group, Device device) {
   constexpr int kWindows = 3;
+  std::vector<BucketParameter> parameters = bucket_parameters();
+  for (BucketParameter& parameter : parameters) parameter.device = device;
   std::vector<std::vector<Tensor>> wanted(kWindows);
   for (int window = 0; window < kWindows; ++window) {
     for (std::size_t p = 0; p < bucket_parameters().size(); ++p) {
@@ -148,14 +155,14 @@ int check_bucketer(ProcessGroup& group) {
   for (const std::int64_t cap : {1 << 10, 64 << 10, 25 << 20}) {
     for (const bool overlap : {true, false}) {
       Bucketer bucketer(group,
-                        bucket_parameters(),
+                        parameters,
                         &sum_of_weights,
                         {.lanes = kLanes,
                          .first_bucket_bytes = cap / 2,
                          .bucket_cap_bytes = cap,
                          .overlap = overlap});
       for (int window = 0; window < kWindows; ++window, ++windows) {
-        check_window(bucketer, group, window, wanted[static_cast<std::size_t>(window)]);
+        check_window(bucketer, group, window, wanted[static_cast<std::size_t>(window)], device);
       }
     }
   }

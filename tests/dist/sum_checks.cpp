@@ -28,10 +28,10 @@ struct Tree {
   std::vector<DealtNode> nodes;
   Tensor sum;
 
-  std::vector<TreeNode> nodes_of(int rank) const {
+  std::vector<TreeNode> nodes_of(int rank, Device device) const {
     std::vector<TreeNode> result;
-    for (const DealtNode& dealt : nodes) {
-      if (dealt.rank == rank) result.push_back(dealt.node);
+    for (const auto& [node, holder] : nodes) {
+      if (holder == rank) result.push_back({node.level, node.index, node.partial.to(device)});
     }
     return result;
   }
@@ -81,15 +81,17 @@ Tree random_tree(std::uint64_t seed, int lanes, std::int64_t length, int size) {
   return tree;
 }
 
-void check(ProcessGroup& group, const Tree& tree, int lanes, SumAlgorithm algorithm) {
-  Tensor sum = Tensor::full(tree.sum.shape(), 7);
-  sum_nodes(group, lanes, tree.nodes_of(group.rank()), sum, algorithm);
-  CHECK(equal_bits(sum, tree.sum));
+void check(
+    ProcessGroup& group, const Tree& tree, int lanes, SumAlgorithm algorithm, Device device) {
+  Tensor sum = Tensor::full(tree.sum.shape(), 7).to(device);
+  sum_nodes(group, lanes, tree.nodes_of(group.rank(), device), sum, algorithm);
+  CHECK(sum.device() == device);
+  CHECK(equal_bits(sum.to(Device::cpu()), tree.sum));
 }
 
 }  // namespace
 
-int check_sum_nodes(ProcessGroup& group) {
+int check_sum_nodes(ProcessGroup& group, Device device) {
   int sums = 0;
   std::uint64_t seed = 0;
   for (const int lanes : {1, 2, 4, 8, 16}) {
@@ -98,7 +100,7 @@ int check_sum_nodes(ProcessGroup& group) {
         const Tree tree = random_tree(++seed, lanes, length, group.size());
         for (const SumAlgorithm algorithm :
              {SumAlgorithm::automatic, SumAlgorithm::all_to_all, SumAlgorithm::gather}) {
-          check(group, tree, lanes, algorithm);
+          check(group, tree, lanes, algorithm, device);
           ++sums;
         }
       }
@@ -107,7 +109,7 @@ int check_sum_nodes(ProcessGroup& group) {
   return sums;
 }
 
-int check_one_node_each(ProcessGroup& group) {
+int check_one_node_each(ProcessGroup& group, Device device) {
   int sums = 0;
   for (int lanes = group.size(); lanes <= 16; lanes *= 2) {
     for (const std::int64_t length : kLengths) {
@@ -130,7 +132,7 @@ int check_one_node_each(ProcessGroup& group) {
                                            SumAlgorithm::all_to_all,
                                            SumAlgorithm::doubling,
                                            SumAlgorithm::gather}) {
-        check(group, tree, lanes, algorithm);
+        check(group, tree, lanes, algorithm, device);
         ++sums;
       }
     }
@@ -138,7 +140,7 @@ int check_one_node_each(ProcessGroup& group) {
   return sums;
 }
 
-int check_many_tensors(ProcessGroup& group) {
+int check_many_tensors(ProcessGroup& group, Device device) {
   int sums = 0;
   for (const SumAlgorithm algorithm :
        {SumAlgorithm::automatic, SumAlgorithm::all_to_all, SumAlgorithm::gather}) {
@@ -147,13 +149,16 @@ int check_many_tensors(ProcessGroup& group) {
     for (const std::int64_t length : {3, 0, 70000, 1, 1000, 7, 100000, 0}) {
       trees.push_back(random_tree(trees.size() + 40, 8, length, group.size()));
       NodeSum& call = calls.emplace_back();
-      call.nodes = trees.back().nodes_of(group.rank());
+      call.nodes = trees.back().nodes_of(group.rank(), device);
       for (TreeNode& node : call.nodes) node.partial = node.partial.clone();
-      call.sum = call.nodes.empty() ? Tensor::empty({length}) : call.nodes.back().partial;
+      call.sum = call.nodes.empty() ? Tensor::empty({length}, DType::float32, device)
+                                    : call.nodes.back().partial;
       ++sums;
     }
     sum_nodes(group, 8, calls, algorithm);
-    for (std::size_t i = 0; i < trees.size(); ++i) CHECK(equal_bits(calls[i].sum, trees[i].sum));
+    for (std::size_t i = 0; i < trees.size(); ++i) {
+      CHECK(equal_bits(calls[i].sum.to(Device::cpu()), trees[i].sum));
+    }
   }
   return sums;
 }

@@ -1,11 +1,14 @@
 // cuBLAS in the simulator: products by plain loops over rounded operands.
 #include "accrue/kernels/simt/cublas/cublas_v2.h"
+#include "accrue/kernels/simt/streams.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 
-struct cublasContext {};
+struct cublasContext {
+  accrue::simt::Stream* stream = nullptr;
+};
 
 namespace {
 
@@ -46,8 +49,10 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t) {
-  return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  handle->stream = reinterpret_cast<accrue::simt::Stream*>(stream);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 const char* cublasGetStatusName(cublasStatus_t status) {
@@ -87,14 +92,16 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle,
   const int bits = compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10 : 7;
   const Operand left(a, transa, lda, bits), right(b, transb, ldb, bits);
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t i = 0; i < m; ++i) {
-      float sums[4] = {};
-      for (std::int64_t l = 0; l < k; ++l) sums[l % 4] += left(i, l) * right(l, j);
-      float& out = static_cast<float*>(c)[i + j * ldc];
-      const float product = scale * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-      out = keep == 0 ? product : product + keep * out;  // beta 0 does not read c
+  accrue::simt::enqueue(handle->stream, [=] {
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < m; ++i) {
+        float sums[4] = {};
+        for (std::int64_t l = 0; l < k; ++l) sums[l % 4] += left(i, l) * right(l, j);
+        float& out = static_cast<float*>(c)[i + j * ldc];
+        const float product = scale * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+        out = keep == 0 ? product : product + keep * out;  // beta 0 does not read c
+      }
     }
-  }
+  });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -2,26 +2,25 @@
 
 #include "accrue/core/error.h"
 #include "accrue/kernels/simt/nccl/device.h"
+#include "accrue/kernels/simt/streams.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
-using accrue::simt::nccl::Meeting;
-using accrue::simt::nccl::Operation;
-using accrue::simt::nccl::Transfers;
-
+namespace accrue::simt::nccl {
 namespace {
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
-/// to = the sum of `parts`, slice s from rank s + 1 on.
+/// to = the sum of all ranks' parts, slice s from rank s + 1 on.
 template <class T>
-void add_in_ring(const Operation& operation, const std::vector<std::vector<std::byte>>& parts) {
-  const std::size_t size = parts.size();
+void add_in_ring(const Operation& operation, const std::vector<std::byte>& parts) {
+  const std::size_t size = parts.size() / std::max<std::size_t>(operation.bytes(), 1);
   auto* const to = static_cast<T*>(operation.to);
   const auto part = [&](std::size_t rank) {
-    return reinterpret_cast<const T*>(parts[rank % size].data());
+    return reinterpret_cast<const T*>(parts.data() + rank % size * operation.bytes());
   };
   for (std::size_t s = 0; s < size; ++s) {
     const std::size_t begin = operation.count * s / size, end = operation.count * (s + 1) / size;
@@ -32,7 +31,89 @@ void add_in_ring(const Operation& operation, const std::vector<std::vector<std::
   }
 }
 
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+}
+
 }  // namespace
+
+Group::Group(ncclComm& comm, std::vector<Operation> operations)
+    : comm_(comm), operations_(std::move(operations)), transfers_(*comm.meeting_) {
+  ++comm_.num_groups_;
+}
+
+Group::~Group() { --comm_.num_groups_; }
+
+void Group::start() {
+  const int me = comm_.meeting_->rank(), size = comm_.meeting_->num_ranks();
+  gathered_.resize(operations_.size());
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& it = operations_[i];
+    switch (it.kind) {
+      case Operation::send:
+        transfers_.send(it.from, it.bytes(), it.peer);
+        break;
+      case Operation::receive:
+        transfers_.receive(it.to, it.bytes(), it.peer);
+        break;
+      case Operation::broadcast:
+        if (it.peer != me) transfers_.receive(it.to, it.bytes(), it.peer);
+        if (it.peer != me) break;
+        copy(it.to, it.from, it.bytes());
+        for (int r = 0; r < size; ++r) {
+          if (r != me) transfers_.send(it.from, it.bytes(), r);
+        }
+        break;
+      case Operation::all_gather:
+        gather(it, static_cast<std::byte*>(it.to));
+        break;
+      case Operation::all_reduce:
+        gathered_[i].resize(it.bytes() * static_cast<std::size_t>(size));
+        gather(it, gathered_[i].data());
+        break;
+    }
+  }
+}
+
+void Group::gather(const Operation& operation, std::byte* to) {
+  const std::size_t bytes = operation.bytes();
+  for (int r = 0; r < comm_.meeting_->num_ranks(); ++r, to += bytes) {
+    if (r == comm_.meeting_->rank()) {
+      copy(to, operation.from, bytes);
+    } else {
+      transfers_.send(operation.from, bytes, r);
+      transfers_.receive(to, bytes, r);
+    }
+  }
+}
+
+void Group::finish() {
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    if (operations_[i].kind != Operation::all_reduce) continue;
+    const bool is_double = operations_[i].type == ncclFloat64;
+    (is_double ? add_in_ring<double> : add_in_ring<float>)(operations_[i], gathered_[i]);
+  }
+}
+
+bool Group::advance() {
+  if (is_done_ || comm_.is_aborted_) return true;
+  if (!std::exchange(has_started_, true)) start();
+  const int gone = transfers_.find_gone();  // first: what it sent before may still arrive
+  std::string error;
+  bool has_moved = false;
+  while (comm_.state() == ncclSuccess && transfers_.advance(error)) has_moved = true;
+  if (!error.empty()) comm_.set(ncclInvalidUsage, error);
+  if (gone >= 0 && !has_moved && comm_.state() == ncclSuccess) comm_.set_gone(gone);
+  is_done_ = transfers_.are_done();
+  if (is_done_) finish();
+  return is_done_;
+}
+
+}  // namespace accrue::simt::nccl
+
+using accrue::simt::nccl::Group;
+using accrue::simt::nccl::Meeting;
+using accrue::simt::nccl::Operation;
 
 ncclComm::~ncclComm() {
   if (starter_.joinable()) starter_.join();
@@ -65,7 +146,7 @@ void ncclComm::initialise(ncclUniqueId id, int num_ranks, int rank, int device) 
     for (int r = 0; r < num_ranks; ++r) {
       if (meeting_->is_gone(r) && !meeting_->is_complete()) return set_gone(r);
     }
-    nap();
+    accrue::simt::nccl::nap();
   }
   error = meeting_->duplicate_device();
   set(error.empty() ? ncclSuccess : ncclInvalidUsage, error);
@@ -94,73 +175,22 @@ ncclResult_t ncclComm::check_ready() {
   return ncclInvalidUsage;
 }
 
-ncclResult_t ncclComm::run(const std::vector<Operation>& operations) {
-  ++num_running_;
-  move(operations);
+ncclResult_t ncclComm::run(std::vector<Operation> operations, cudaStream_t stream) {
   {
     const std::lock_guard lock(mutex_);
     is_polled_ = blocks_;
   }
   const ncclResult_t result = blocks_ ? ncclSuccess : ncclInProgress;
-  --num_running_;  // now abort() may free this
+  auto group = std::make_shared<Group>(*this, std::move(operations));  // keeps abort() waiting
+  accrue::simt::enqueue_steps(reinterpret_cast<accrue::simt::Stream*>(stream),
+                              [group] { return group->advance(); });
   return result;
-}
-
-void ncclComm::move(const std::vector<Operation>& operations) {
-  Transfers transfers(*meeting_);
-  const int me = meeting_->rank(), size = meeting_->num_ranks();
-  std::vector<std::vector<std::vector<std::byte>>> parts(operations.size());
-  const auto send_to_others = [&](const Operation& it) {
-    for (int r = 0; r < size; ++r) {
-      if (r != me) transfers.send(it.from, it.bytes(), r);
-    }
-  };
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const Operation& it = operations[i];
-    const bool is_root = it.peer == me;
-    if (it.kind == Operation::send) transfers.send(it.from, it.bytes(), it.peer);
-    if (it.kind == Operation::receive) transfers.receive(it.to, it.bytes(), it.peer);
-    if (it.kind == Operation::broadcast && !is_root) transfers.receive(it.to, it.bytes(), it.peer);
-    if (it.kind == Operation::broadcast && is_root) {
-      if (it.bytes() > 0) std::memmove(it.to, it.from, it.bytes());
-      send_to_others(it);
-    }
-    if (it.kind != Operation::all_gather && it.kind != Operation::all_reduce) continue;
-    send_to_others(it);
-    const bool adds = it.kind == Operation::all_reduce;
-    if (adds) parts[i].assign(static_cast<std::size_t>(size), std::vector<std::byte>(it.bytes()));
-    for (int r = 0; r < size; ++r) {
-      const auto rank = static_cast<std::size_t>(r);
-      std::byte* const to =
-          adds ? parts[i][rank].data() : static_cast<std::byte*>(it.to) + rank * it.bytes();
-      if (r != me) transfers.receive(to, it.bytes(), r);
-      if (r == me && it.bytes() > 0) std::memmove(to, it.from, it.bytes());
-    }
-  }
-  wait_for(transfers);
-  for (std::size_t i = 0; i < operations.size() && transfers.are_done(); ++i) {
-    if (operations[i].kind != Operation::all_reduce) continue;
-    const bool is_double = operations[i].type == ncclFloat64;
-    (is_double ? add_in_ring<double> : add_in_ring<float>)(operations[i], parts[i]);
-  }
-}
-
-/// As a kernel of NCCL does: until all is moved, or ncclCommAbort().
-void ncclComm::wait_for(Transfers& transfers) {
-  std::string error;
-  while (!transfers.are_done() && !is_aborted_) {
-    const int gone = transfers.find_gone();  // first: what it sent before may still arrive
-    if (state() == ncclSuccess && transfers.advance(error)) continue;
-    if (!error.empty()) set(ncclInvalidUsage, std::exchange(error, ""));
-    if (gone >= 0 && state() == ncclSuccess) set_gone(gone);
-    nap();
-  }
 }
 
 void ncclComm::abort() {
   is_aborted_ = true;
   if (starter_.joinable()) starter_.join();
-  while (num_running_ > 0) nap();
+  while (num_groups_ > 0) accrue::simt::nccl::nap();
   leave();
 }
 

@@ -26,6 +26,29 @@ struct Operation {
   }
 };
 
+/// The operations of a group, which move as a kernel of NCCL does: until all is done, or abort.
+class Group {
+ public:
+  Group(ncclComm& comm, std::vector<Operation> operations);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// Moves what can be moved; whether that was the last.
+  bool advance();
+
+ private:
+  void start();
+  void gather(const Operation& operation, std::byte* to);
+  void finish();
+
+  ncclComm& comm_;
+  std::vector<Operation> operations_;
+  Transfers transfers_;
+  std::vector<std::vector<std::byte>> gathered_;  ///< all ranks' parts of each sum
+  bool has_started_ = false, is_done_ = false;
+};
+
 }  // namespace accrue::simt::nccl
 
 struct ncclComm {
@@ -34,18 +57,17 @@ struct ncclComm {
   ncclResult_t start(int num_ranks, const ncclUniqueId& id, int rank, bool blocks);
   /// What ncclCommGetAsyncError() tells.
   ncclResult_t poll();
-  /// Whether a call is allowed now; counts as one of a group if so.
+  /// Whether a call is allowed now.
   ncclResult_t check_ready();
-  /// Moves the data of a group; returns when it is done or aborted.
-  ncclResult_t run(const std::vector<accrue::simt::nccl::Operation>& operations);
+  /// Queues a group; on the default stream it is done when this returns.
+  ncclResult_t run(std::vector<accrue::simt::nccl::Operation> operations, cudaStream_t stream);
   void abort();
   void leave();
   std::string last_error();
 
  private:
+  friend class accrue::simt::nccl::Group;
   void initialise(ncclUniqueId id, int num_ranks, int rank, int device);
-  void move(const std::vector<accrue::simt::nccl::Operation>& operations);
-  void wait_for(accrue::simt::nccl::Transfers& transfers);
   void set_gone(int rank);
   ncclResult_t state();
   void set(ncclResult_t state, const std::string& error = "");
@@ -56,7 +78,7 @@ struct ncclComm {
   bool is_polled_ = true;  ///< since a call returned ncclInProgress
   bool blocks_ = false;
   std::atomic<bool> is_aborted_ = false;
-  std::atomic<int> num_running_ = 0;
+  std::atomic<int> num_groups_ = 0;  ///< that are not done
   std::unique_ptr<accrue::simt::nccl::Meeting> meeting_;
   std::thread starter_;
 };

@@ -10,32 +10,33 @@ using accrue::simt::nccl::Operation;
 
 namespace {
 
-/// The open group of this thread.
-struct Group {
-  int depth = 0;
-  ncclResult_t result = ncclSuccess;
-  std::vector<std::pair<ncclComm_t, std::vector<Operation>>> operations;
-
-  std::vector<Operation>& of(ncclComm_t comm) {
-    const auto at = std::find_if(
-        operations.begin(), operations.end(), [&](const auto& it) { return it.first == comm; });
-    if (at != operations.end()) return at->second;
-    return operations.emplace_back(comm, std::vector<Operation>()).second;
-  }
+/// Operations that go together.
+struct Batch {
+  ncclComm_t comm;
+  cudaStream_t stream;
+  std::vector<Operation> operations;
 };
 
-thread_local Group group;
+/// The open group of this thread.
+struct OpenGroup {
+  int depth = 0;
+  ncclResult_t result = ncclSuccess;
+  std::vector<Batch> batches;
+};
+
+thread_local OpenGroup group;
 
 ncclResult_t close_group() {
-  const auto operations = std::exchange(group.operations, {});
+  std::vector<Batch> batches = std::exchange(group.batches, {});
   ncclResult_t result = std::exchange(group.result, ncclSuccess);
-  for (const auto& [comm, its] : operations) {
-    if (result == ncclSuccess || result == ncclInProgress) result = comm->run(its);
+  for (Batch& batch : batches) {
+    if (result != ncclSuccess && result != ncclInProgress) break;
+    result = batch.comm->run(std::move(batch.operations), batch.stream);
   }
   return result;
 }
 
-ncclResult_t add(ncclComm_t comm, const Operation& operation) {
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const Operation& operation) {
   const bool is_usable = comm != nullptr && (operation.bytes() == 0 || operation.from != nullptr ||
                                              operation.to != nullptr);
   const ncclResult_t result = is_usable ? comm->check_ready() : ncclInvalidArgument;
@@ -43,7 +44,11 @@ ncclResult_t add(ncclComm_t comm, const Operation& operation) {
     if (group.depth > 0) group.result = result;
     return result;
   }
-  group.of(comm).push_back(operation);
+  auto at = std::find_if(group.batches.begin(), group.batches.end(), [&](const Batch& batch) {
+    return batch.comm == comm && batch.stream == stream;
+  });
+  if (at == group.batches.end()) at = group.batches.insert(at, {comm, stream, {}});
+  at->operations.push_back(operation);
   return group.depth > 0 ? ncclSuccess : close_group();
 }
 
@@ -70,7 +75,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->check_ready(); }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const ncclResult_t result = comm->check_ready();
+  return result == ncclSuccess ? ncclInProgress : result;
+}
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   comm->leave();
@@ -117,13 +125,17 @@ ncclResult_t ncclSend(const void* data,
                       ncclDataType_t type,
                       int peer,
                       ncclComm_t comm,
-                      cudaStream_t) {
-  return add(comm, {Operation::send, data, nullptr, count, type, peer});
+                      cudaStream_t stream) {
+  return add(comm, stream, {Operation::send, data, nullptr, count, type, peer});
 }
 
-ncclResult_t ncclRecv(
-    void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return add(comm, {Operation::receive, nullptr, data, count, type, peer});
+ncclResult_t ncclRecv(void* data,
+                      std::size_t count,
+                      ncclDataType_t type,
+                      int peer,
+                      ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add(comm, stream, {Operation::receive, nullptr, data, count, type, peer});
 }
 
 ncclResult_t ncclBroadcast(const void* from,
@@ -132,8 +144,8 @@ ncclResult_t ncclBroadcast(const void* from,
                            ncclDataType_t type,
                            int root,
                            ncclComm_t comm,
-                           cudaStream_t) {
-  return add(comm, {Operation::broadcast, from, to, count, type, root});
+                           cudaStream_t stream) {
+  return add(comm, stream, {Operation::broadcast, from, to, count, type, root});
 }
 
 ncclResult_t ncclAllGather(const void* from,
@@ -141,8 +153,8 @@ ncclResult_t ncclAllGather(const void* from,
                            std::size_t count,
                            ncclDataType_t type,
                            ncclComm_t comm,
-                           cudaStream_t) {
-  return add(comm, {Operation::all_gather, from, to, count, type, 0});
+                           cudaStream_t stream) {
+  return add(comm, stream, {Operation::all_gather, from, to, count, type, 0});
 }
 
 ncclResult_t ncclAllReduce(const void* from,
@@ -151,7 +163,7 @@ ncclResult_t ncclAllReduce(const void* from,
                            ncclDataType_t type,
                            ncclRedOp_t,
                            ncclComm_t comm,
-                           cudaStream_t) {
+                           cudaStream_t stream) {
   if (type == ncclUint8) return ncclInvalidArgument;  // enough for this project
-  return add(comm, {Operation::all_reduce, from, to, count, type, 0});
+  return add(comm, stream, {Operation::all_reduce, from, to, count, type, 0});
 }
