@@ -37,6 +37,12 @@ struct Topology {
   std::int64_t bucket_cap_bytes = 0;
 };
 
+/// What the command line asks for.
+struct Settings {
+  bool quick = false, only_threads = false;
+  Device device = {};
+};
+
 constexpr std::int64_t kBucketCaps[] = {
     std::int64_t{1} << 10, std::int64_t{64} << 10, std::int64_t{25} << 20};
 
@@ -82,12 +88,14 @@ std::uint64_t reference_hash(reference::Model model,
 std::uint64_t rank_hash(dist::ProcessGroup& group,
                         const InvarianceCase& start,
                         Training training,
-                        const Topology& topology) {
+                        const Topology& topology,
+                        Device device) {
   training.micro_batch_size = topology.micro_batch_size;
   manual_seed(static_cast<std::uint64_t>(group.rank()));  // initial weights of ranks differ
   return hash_of(train_by_library(start,
                                   training,
                                   {.dealing = topology.dealing,
+                                   .device = device,
                                    .process_group = &group,
                                    .first_bucket_bytes = topology.bucket_cap_bytes / 4,
                                    .bucket_cap_bytes = topology.bucket_cap_bytes}));
@@ -96,10 +104,12 @@ std::uint64_t rank_hash(dist::ProcessGroup& group,
 /// Of all ranks, on threads.
 std::vector<std::uint64_t> thread_hashes(const InvarianceCase& start,
                                          const Training& training,
-                                         const Topology& topology) {
+                                         const Topology& topology,
+                                         Device device) {
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(topology.world_size));
   dist::run_ranks(topology.world_size, [&](dist::ProcessGroup& group) {
-    hashes[static_cast<std::size_t>(group.rank())] = rank_hash(group, start, training, topology);
+    hashes[static_cast<std::size_t>(group.rank())] =
+        rank_hash(group, start, training, topology, device);
   });
   return hashes;
 }
@@ -232,28 +242,30 @@ int check_teeth(const InvarianceCase& whole) {
 }
 
 /// The part of one rank of `world`: all ranks train, the first prints.
-int run_processes(dist::ProcessGroup& world, bool quick) {
-  const auto hashes_of =
-      [&](const InvarianceCase& start, const Training& training, const Topology& topology) {
-        const std::string mine = hex16(rank_hash(world, start, training, topology));
-        std::vector<std::uint64_t> hashes;
-        for (const std::string& hash : world.all_gather_bytes(mine))
-          hashes.push_back(std::stoull(hash, nullptr, 16));
-        return hashes;
-      };
+int run_processes(dist::ProcessGroup& world, const Settings& settings) {
+  const auto hashes_of = [&](const InvarianceCase& start,
+                             const Training& training,
+                             const Topology& topology) {
+    const std::string mine = hex16(rank_hash(world, start, training, topology, settings.device));
+    std::vector<std::uint64_t> hashes;
+    for (const std::string& hash : world.all_gather_bytes(mine))
+      hashes.push_back(std::stoull(hash, nullptr, 16));
+    return hashes;
+  };
   const bool is_main = world.rank() == 0;
   if (is_main) fmt::print("\nRanks as {} processes:\n", world.size());
-  return check_all({world.size()}, hashes_of, quick, is_main) == 0 ? kDone : kClaimFailed;
+  return check_all({world.size()}, hashes_of, settings.quick, is_main) == 0 ? kDone : kClaimFailed;
 }
 
 /// Runs this program on `count` processes and returns its exit code.
-int start_processes(int count, bool quick) {
+int start_processes(int count, const Settings& settings) {
   std::fflush(stdout);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<std::string> words = {
       "mpirun", "--oversubscribe", "-n", std::to_string(count), program};
   if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
-  if (quick) words.push_back("--quick");
+  if (settings.quick) words.push_back("--quick");
+  if (!settings.device.is_cpu()) words.push_back("--device=" + settings.device.str());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -265,19 +277,25 @@ int start_processes(int count, bool quick) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kInternal;
 }
 
-int run_all(bool quick, bool only_threads) {
-  const std::vector<int> world_sizes =
+int run_all(const Settings& settings) {
+  const bool quick = settings.quick;
+  std::vector<int> world_sizes =
       quick ? std::vector<int>{1, 2, 3} : std::vector<int>{1, 2, 3, 4, 7, 8};
+  if (!quick && !settings.device.is_cpu()) world_sizes = {1, 2, 3, 4};
   fmt::print(
       "Each number of ranks, dealing and micro-batch size, two data sets per batch size, buckets "
       "of\n"
       "1 KiB, 64 KiB and 25 MiB: hash of gradients, loss and weights of every step on every rank,\n"
       "against the reference model.\n\n"
       "Ranks as threads:\n");
-  const int differing = check_all(world_sizes, thread_hashes, quick, true);
+  const auto hashes_of =
+      [&](const InvarianceCase& start, const Training& training, const Topology& topology) {
+        return thread_hashes(start, training, topology, settings.device);
+      };
+  const int differing = check_all(world_sizes, hashes_of, quick, true);
   int num_failed = 0;
   for (const int count : quick ? std::vector<int>{2} : std::vector<int>{2, 3, 4}) {
-    if (!only_threads) num_failed += start_processes(count, quick) != kDone;
+    if (!settings.only_threads) num_failed += start_processes(count, settings) != kDone;
   }
   fmt::print("\nWrong reductions over 3 ranks:\n");
   int num_unseen = 0;
@@ -290,14 +308,15 @@ int run_all(bool quick, bool only_threads) {
 }
 
 int run(int argc, char** argv) {
-  bool quick = false, only_threads = false;
+  Settings settings;
   Options options("Trains three models on every topology and compares the bits.");
-  options.flag("quick", quick, "fewer ranks, only B = 24 with 8 lanes");
-  options.flag("only_threads", only_threads, "no processes, so no mpirun");
+  options.flag("quick", settings.quick, "fewer ranks, only B = 24 with 8 lanes");
+  options.flag("only_threads", settings.only_threads, "no processes, so no mpirun");
+  options.device(settings.device);
   options.parse(argc, argv);
   kernels::set_num_threads(1);
   const auto world = dist::world();
-  return world->size() > 1 ? run_processes(*world, quick) : run_all(quick, only_threads);
+  return world->size() > 1 ? run_processes(*world, settings) : run_all(settings);
 }
 
 }  // namespace

@@ -67,14 +67,8 @@ Accelerator::Accelerator(AcceleratorOptions options)
       window_loss_(kNoLoss) {
   if (device().is_cpu()) return;
   backend_of(device(), "accelerator");
-  ACCRUE_CHECK(num_processes() == 1,
-               DeviceError,
-               "accelerator",
-               "several ranks train on the CPU, got ",
-               device().str(),
-               " for ",
-               num_processes(),
-               " ranks");
+  int& index = options_.device.index;
+  index = (index + local_process_index()) % cuda_device_count();
 }
 
 Accelerator::~Accelerator() = default;

@@ -33,7 +33,7 @@ class WindowReduction;
 class Accelerator : public ProcessState {
  public:
   /// Errors: ValueError for options outside their domain or that contradict each other; DeviceError
-  /// for a device that this machine lacks, or another than the CPU with several ranks.
+  /// for a device that this machine lacks.
   explicit Accelerator(AcceleratorOptions options = {});
   ~Accelerator();
   Accelerator(const Accelerator&) = delete;
