@@ -42,7 +42,7 @@ class FaultyGroup final : public dist::ProcessGroup {
   std::shared_ptr<dist::ProcessGroup> duplicate() override {
     return std::make_shared<FaultyGroup>(inner_->duplicate(), state_);
   }
-  void leave(const std::string& reason) noexcept override { inner_->leave(reason); }
+  void leave_calls(const std::string& reason) noexcept override { inner_->leave(reason); }
   void move(const dist::Movement& movement) override {
     pass_step();
     inner_->move(movement);

@@ -103,7 +103,7 @@ class CountingGroup final : public dist::ProcessGroup {
   std::shared_ptr<ProcessGroup> duplicate() override {
     return std::make_shared<CountingGroup>(inner_->duplicate(), calls_);
   }
-  void leave(const std::string& reason) noexcept override { inner_->leave(reason); }
+  void leave_calls(const std::string& reason) noexcept override { inner_->leave(reason); }
   void move(const dist::Movement& movement) override { inner_->move(movement); }
 
  private:

@@ -24,7 +24,7 @@ class CountingGroup final : public dist::ProcessGroup {
   std::shared_ptr<ProcessGroup> duplicate() override {
     return std::make_shared<CountingGroup>(inner_.duplicate(), count_);
   }
-  void leave(const std::string& reason) noexcept override { inner_.leave(reason); }
+  void leave_calls(const std::string& reason) noexcept override { inner_.leave(reason); }
   void move(const dist::Movement& movement) override { inner_.move(movement); }
   std::vector<std::span<const std::byte>> look(std::span<const std::span<const std::byte>> outgoing,
                                                std::span<const std::size_t> sizes) override {
