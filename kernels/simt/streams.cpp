@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -68,7 +69,7 @@ class Queues {
   template <class Done>
   void run(Lock& lock, const Stream* wanted, const Done& is_done) {
     if (is_done()) return;
-    const Access access(*this);
+    std::optional<Access> access(std::in_place, *this);
     while (!is_done()) {
       if (run(choose(wanted))) continue;
       if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
@@ -77,7 +78,9 @@ class Queues {
                    "synchronize",
                    "queued work was lost when other work failed, so nothing can be waited for; "
                    "restart the program");
+      access.reset();  // meanwhile others may allocate
       nap(lock);
+      access.emplace(*this);
     }
   }
 
