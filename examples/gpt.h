@@ -53,6 +53,7 @@ class Gpt final : public nn::Layer {
   Variable hidden(const Variable& tokens) {
     // Position t of every sample: the sample axis is the tokens' own.
     const Tensor positions = Tensor::arange(tokens.shape()[1])
+                                 .to(tokens.device())
                                  .expand(tokens.shape())
                                  .with_sample_axis(tokens.value().sample_axis());
     const Variable x = dropout_(token_(tokens) + position_(positions));

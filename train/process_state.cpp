@@ -46,7 +46,7 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   const Tensor rows = tensor.rank() == 0 ? tensor.reshape({1}) : tensor;
   Shape shape = rows.shape();
   shape[0] *= num_processes();
-  return group_->all_gather(rows).reshape(shape);
+  return group_->all_gather(rows.to(Device::cpu())).reshape(shape).to(tensor.device());
 }
 
 Tensor ProcessState::gather_rows(const Tensor& tensor) const { return gather_alike(tensor, {}); }
@@ -85,7 +85,7 @@ Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note)
   std::vector<Tensor> parts;
   for (std::size_t rank = 0; rank < counts.size(); ++rank)
     parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, counts[rank]));
-  return cat(parts);
+  return cat(parts).to(tensor.device());
 }
 
 Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
@@ -140,7 +140,7 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
   shape[at] = longest.item<std::int64_t>();
   Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
   result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
-  return result;
+  return result.to(tensor.device());
 }
 
 ProcessState::Part ProcessState::split_between_processes(std::int64_t count) const {

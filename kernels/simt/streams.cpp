@@ -318,6 +318,11 @@ void free_device(void* data) {
   all.memory.erase(block);
 }
 
+bool is_closed(const void* data) {
+  if constexpr (kAddressSanitizer) return __asan_address_is_poisoned(data) != 0;
+  return false;
+}
+
 std::size_t device_memory_in_use() {
   const std::scoped_lock lock(queues().mutex);
   return queues().used;

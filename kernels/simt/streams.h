@@ -51,6 +51,8 @@ bool is_done(const Event* event);
 // it. Errors: OutOfMemoryError beyond the size of the simulated device.
 void* allocate_device(std::size_t bytes);
 void free_device(void* data);
+/// Whether the address sanitizer would report a read by the host now.
+bool is_closed(const void* data);
 /// Bytes that all of the device's memory may have.
 void set_device_size(std::size_t bytes);
 std::size_t device_memory_in_use();

@@ -45,6 +45,14 @@ TEST_CASE("bench.programs: y = 2x ends at torch's bits, accumulated or not") {
   CHECK(count(run("docs_gradient_accumulation --hex").output, "is 2.04000\nhex 40028f5c\n") == 2);
 }
 
+TEST_CASE("bench.programs: --device cuda gives the same output, also where there is no device") {
+  const Run near = run("docs_plain_loop --hex"), far = run("docs_plain_loop --hex --device cuda");
+  CHECK(far.code == 0);
+  CHECK(far.output == near.output);
+  check_refused("docs_plain_loop --device gpu", 64);
+  check_refused("docs_plain_loop --device cuda:-1", 64);
+}
+
 TEST_CASE(
     "bench.programs: every split of the tokens gives the same bits with and without "
     "accumulation") {

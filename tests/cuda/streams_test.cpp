@@ -1,6 +1,7 @@
 // Streams, events and device memory: what may overtake what, and who may reuse what.
 #include "accrue/kernels/simt/streams.h"
 
+#include "accrue/core/config.h"
 #include "accrue/core/error.h"
 #include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/cuda/current_stream.h"
@@ -178,6 +179,18 @@ TEST_CASE("cuda.streams: the next owner waits for the stream that used memory la
     CHECK(fetch(sum) == 3);
     cuda::free(again, owner);
   }
+}
+
+TEST_CASE("cuda.streams: the address sanitizer closes device memory to the host") {
+  const Stream stream = next_stream(0);
+  const Workspace x(sizeof(float), stream);
+  CHECK(simt::is_closed(x.as<float>()) == kAddressSanitizer);
+  bool is_closed_to_work = true;
+  simt::enqueue(static_cast<simt::Stream*>(stream.handle),
+                [&] { is_closed_to_work = simt::is_closed(x.as<float>()); });
+  synchronize(stream);
+  CHECK(!is_closed_to_work);
+  CHECK(simt::is_closed(x.as<float>()) == kAddressSanitizer);
 }
 
 TEST_CASE("cuda.streams: a full device gives its cache back before it refuses") {

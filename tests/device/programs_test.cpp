@@ -41,8 +41,3 @@ TEST_CASE("device.programs: every split equals the reference model on a device")
   const std::size_t last = result.output.rfind('\n', result.output.size() - 2);
   MESSAGE(result.output.substr(last + 1));
 }
-
-TEST_CASE("device.programs: a device that is no device is a wrong command line") {
-  CHECK(run("docs_plain_loop --device gpu 2> /dev/null").code == 64);
-  CHECK(run("docs_plain_loop --device cuda:x 2> /dev/null").code == 64);
-}

@@ -2,7 +2,9 @@
 #include "accrue/accrue.h"
 #include "accrue/core/bits.h"
 #include "accrue/core/device_backend.h"
+#include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/support/doctest.h"
+#include "accrue/tests/support/simt_check.h"
 
 #include <utility>
 #include <vector>
@@ -82,6 +84,18 @@ TEST_CASE("device.training: every split of a batch gives the CPU's bits on a dev
   check([](Device device, const Split& split) {
     return train_on<optim::AdamW>(device, split, optim::AdamWOptions{.lr = 0.01});
   });
+}
+
+TEST_CASE("device.training: the order of threads, blocks and streams changes no bit") {
+  const optim::SgdOptions options{.lr = 0.1, .momentum = 0.9};
+  const std::uint64_t expected = train_on<optim::SGD>(Device::cpu(), {2, 4}, options);
+  for (const auto& [name, schedule] : test::all_schedules()) {
+    CAPTURE(name);
+    const simt::OptionsScope scope(schedule);
+    simt::set_stream_options({simt::StreamOrder::random, schedule.seed});
+    CHECK(train_on<optim::SGD>(kGpu, {2, 4}, options) == expected);
+  }
+  simt::set_stream_options({});
 }
 
 TEST_CASE("device.training: a module moves with its gradients and its optimizer") {
