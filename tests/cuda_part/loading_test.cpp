@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ bool is_loaded(const std::string& library) {
 
 /// Milliseconds from the start of a program to its end.
 double time_program(const char* program) {
+  std::fflush(stdout);  // else the child would print it too
   const auto start = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child == 0) {
