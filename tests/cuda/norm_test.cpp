@@ -10,6 +10,8 @@ using namespace accrue::test;
 
 namespace {
 
+constexpr bool kIsSlow = kAddressSanitizer || kThreadSanitizer;
+
 /// Compares both results with the CPU's under every schedule.
 void check(const Tensor& values, Layout layout) {
   DeviceTensor x(values, layout);
@@ -25,9 +27,11 @@ void check(const Tensor& values, Layout layout) {
 }
 
 std::vector<Shape> shapes() {
-  std::vector<Shape> out = {{}, {0}, {1}, {31}, {33, 5}, {2, 3, 4}};
-  if (!kAddressSanitizer && !kThreadSanitizer) {
-    for (const Shape& more : {Shape{8192}, Shape{8193}, Shape{3, 10000}}) out.push_back(more);
+  std::vector<Shape> out = {{}, {0}, {33, 5}};
+  if (!kIsSlow) {
+    for (const Shape& more :
+         {Shape{1}, Shape{31}, Shape{2, 3, 4}, Shape{8192}, Shape{8193}, Shape{3, 10000}})
+      out.push_back(more);
   }
   return out;
 }
@@ -38,6 +42,7 @@ TEST_CASE("cuda.norm: magnitudes and elements that are not finite are the CPU's"
   for (const Shape& shape : shapes()) {
     for (const Layout layout : kLayouts) {
       std::mt19937_64 random(3);
+      if (kIsSlow && layout == Layout::interleaved) continue;
       check(random_tensor<float>(shape, random), layout);
       check(random_tensor<float>(shape, random, true), layout);
       check(random_tensor<double>(shape, random, true), layout);
@@ -48,6 +53,7 @@ TEST_CASE("cuda.norm: magnitudes and elements that are not finite are the CPU's"
 TEST_CASE("cuda.norm: one element that is not finite is found wherever it lies") {
   for (const std::int64_t place : {0, 31, 32, 255, 256, 299}) {
     for (const float value : {HUGE_VALF, -HUGE_VALF, NAN}) {
+      if (kIsSlow && value < 0) continue;
       Tensor x = Tensor::zeros({300});
       x.mutable_data<float>()[place] = value;
       check(x, Layout::contiguous);
