@@ -2,25 +2,13 @@
 #include "accrue/core/counter_generator.h"
 
 #include "accrue/core/error.h"
-
-#include <Random123/philox.h>
+#include "accrue/core/philox/counter_words.h"
 
 namespace accrue {
-namespace {
-
-std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
-std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
-
-float unit(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
-
-}  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key) {
-  const r123::Philox4x32::ctr_type c{{counter[0], counter[1], counter[2], counter[3]}};
-  const r123::Philox4x32::key_type k{{key[0], key[1]}};
-  const auto words = r123::Philox4x32()(c, k);
-  return {words[0], words[1], words[2], words[3]};
+  return philox_words(counter, key[0], key[1]);
 }
 
 std::uint64_t stream_of(std::string_view module_path, std::uint64_t use) {
@@ -33,20 +21,17 @@ CounterGenerator::CounterGenerator(std::uint64_t seed,
                                    std::uint64_t window,
                                    std::uint64_t position,
                                    std::uint64_t stream)
-    : state_(philox({low(window), high(window), low(position), high(position)},
-                    {low(seed), high(seed)})) {
-  state_ = at(stream).state_;
-}
+    : state_(counter_state(seed, window, position, stream)) {}
 
 CounterGenerator CounterGenerator::at(std::uint64_t coordinate) const {
-  return CounterGenerator(philox(state_, {low(coordinate), high(coordinate)}));
+  return CounterGenerator(counter_state_at(state_, coordinate));
 }
 
 CounterGenerator::Words CounterGenerator::block(std::uint64_t number) const {
-  return philox({low(number), high(number), state_[2], state_[3]}, {state_[0], state_[1]});
+  return counter_block(state_, number);
 }
 
-float CounterGenerator::uniform(std::uint64_t j) const { return unit(block(j / 4)[j % 4]); }
+float CounterGenerator::uniform(std::uint64_t j) const { return counter_unit(block(j / 4)[j % 4]); }
 
 template <class T, class F>
 void CounterGenerator::fill(std::span<T> out, std::uint64_t first, F convert) const {
@@ -54,7 +39,7 @@ void CounterGenerator::fill(std::span<T> out, std::uint64_t first, F convert) co
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t j = first + i;
     if (i == 0 || j % 4 == 0) words = block(j / 4);
-    out[i] = convert(unit(words[j % 4]));
+    out[i] = convert(counter_unit(words[j % 4]));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "accrue/core/tensor.h"
 
+#include <cmath>
 #include <cstdint>
 
 namespace accrue::kernels {
@@ -28,6 +29,12 @@ struct DropoutMask {
 template <class T>
 T dropout_scale(double p) {
   return p < 1 ? T(1) / static_cast<T>(1 - p) : T(0);
+}
+
+/// The smallest multiple of 2^-24 that is not below 1 - p: a number, which is such a multiple too,
+/// is below both or neither.
+inline float dropout_limit(double p) {
+  return static_cast<float>(std::ceil((1 - p) * 0x1p24)) * 0x1p-24f;
 }
 
 void launch_cpu(const DropoutMask& args);

@@ -25,6 +25,17 @@ std::int32_t free_buffer(const LaneProgram& program, std::size_t next) {
   return -1;
 }
 
+std::vector<LaneInstruction> without_chains(const LaneProgram& program) {
+  std::vector<LaneInstruction> idle;
+  for (const LaneInstruction& instruction : program.instructions) {
+    if (instruction.op == LaneOp::chain) continue;
+    const bool is_pair = instruction.op == LaneOp::store && !idle.empty() &&
+                         idle.back().op == LaneOp::load && idle.back().slot == instruction.slot;
+    is_pair ? idle.pop_back() : idle.push_back(instruction);
+  }
+  return idle;
+}
+
 void check_lane_program(const LaneProgram& program,
                         const char* operation,
                         std::int64_t rows,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace accrue::kernels {
 
@@ -50,6 +51,10 @@ struct LaneProgram {
 /// A buffer that the instructions from `next` on overwrite before they read it, so that a cut there
 /// may keep acc in it; -1 if there is none.
 std::int32_t free_buffer(const LaneProgram& program, std::size_t next);
+
+/// What the program does to an element that no chain changes; a value that is loaded and stored
+/// again is left out.
+std::vector<LaneInstruction> without_chains(const LaneProgram& program);
 
 /// Runs [it, end) on `tile`, which offers zero(), load(slot), chain(begin, end), close(),
 /// merge(slot) and store(slot): a scalar, a vector, a CUDA thread.

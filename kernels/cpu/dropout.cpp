@@ -29,8 +29,9 @@ CounterGenerator generator_of(const DropoutMask& args, const Shape& outer, std::
 template <class T>
 void fill_row(std::span<const float> numbers, double p, T* out) {
   const T scale = dropout_scale<T>(p);
+  const float limit = dropout_limit(p);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    out[i] = static_cast<double>(numbers[i]) < 1 - p ? scale : T(0);
+    out[i] = numbers[i] < limit ? scale : T(0);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "accrue/core/error.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel.h"
+#include "accrue/kernels/embedding_checks.h"
 
 #include <algorithm>
 #include <vector>
@@ -30,32 +31,6 @@ void check_indices(const std::int64_t* indices, std::int64_t count, std::int64_t
                  n,
                  "; check the vocabulary");
   }
-}
-
-template <class T>
-void check_matrix(const char* operation, const Matrix<T>& m, std::int64_t cols) {
-  ACCRUE_CHECK(m.cols == cols && (m.col_stride == 1 || m.cols <= 1),
-               ShapeError,
-               operation,
-               "rows must be dense and of one width, got width ",
-               m.cols,
-               " for ",
-               cols,
-               " and stride ",
-               m.col_stride,
-               "; pass a contiguous copy");
-}
-
-/// What the program does to a row without chains; a value loaded and stored again is left out.
-std::vector<LaneInstruction> without_chains(const LaneProgram& program) {
-  std::vector<LaneInstruction> idle;
-  for (const LaneInstruction& instruction : program.instructions) {
-    if (instruction.op == LaneOp::chain) continue;
-    const bool is_pair = instruction.op == LaneOp::store && !idle.empty() &&
-                         idle.back().op == LaneOp::load && idle.back().slot == instruction.slot;
-    is_pair ? idle.pop_back() : idle.push_back(instruction);
-  }
-  return idle;
 }
 
 /// Rows that count, sorted by table row and then by number: a counting sort.
@@ -88,8 +63,7 @@ struct SortedRows {
 template <class T>
 void launch_cpu(const EmbeddingForward<T>& args) {
   check_indices(args.indices, args.y.rows, args.table.rows);
-  check_matrix(args.kName, args.table, args.y.cols);
-  check_matrix(args.kName, args.y, args.y.cols);
+  check_arguments(args);
   if (args.y.cols == 0) return;
   parallel_for(args.y.rows, grain(args.y.cols), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
@@ -102,9 +76,7 @@ template <class T>
 void launch_cpu(const EmbeddingGrad<T>& args) {
   const DefaultFloats floats;
   check_indices(args.indices, args.dy.rows, args.num_embeddings);
-  check_matrix(args.kName, args.dy, args.dy.cols);
-  const auto num_buffers = static_cast<std::int64_t>(args.buffers.size());
-  check_lane_program(args.program, args.kName, args.dy.rows, num_buffers);
+  check_arguments(args);
   const SortedRows rows(args);
   const std::vector<LaneInstruction> idle = without_chains(args.program);
   const EmbeddingGradPlan<T> plan{args, rows.starts.data(), rows.order.data(), idle};

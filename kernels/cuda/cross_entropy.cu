@@ -1,4 +1,5 @@
 // Cross-entropy on CUDA: a team per row, in the operations that kernels/cross_entropy.h lists.
+#include "accrue/kernels/cuda/fault.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/row_checks.h"
@@ -17,19 +18,25 @@ struct Inputs {
   const float* w;
   std::int64_t ignore_index;
   float a, b;
+  int* fault;
 
-  explicit Inputs(const CrossEntropyInputs<float>& in)
+  Inputs(const CrossEntropyInputs<float>& in, Stream stream)
       : logits(in.logits),
         target(in.target),
         w(in.class_weights),
         ignore_index(in.ignore_index),
         a(static_cast<float>(1 - in.label_smoothing)),
-        b(static_cast<float>(in.label_smoothing / static_cast<double>(in.logits.cols))) {}
+        b(static_cast<float>(in.label_smoothing / static_cast<double>(in.logits.cols))),
+        fault(stream.fault) {}
 
   ACCRUE_DEVICE bool is_class(std::int64_t t) const { return t >= 0 && t < logits.cols; }
   ACCRUE_DEVICE float weight(std::int64_t c) const { return w == nullptr ? 1.0f : w[c]; }
   /// The factor of the target's term; 0 for a row that does not count.
   ACCRUE_DEVICE float target_factor(std::int64_t t) const { return w == nullptr ? a : a * w[t]; }
+  /// Notes a target that is no class. One thread of a row calls it.
+  ACCRUE_DEVICE void check(std::int64_t t) const {
+    if (t != ignore_index && !is_class(t)) note_fault(fault, Fault::target);
+  }
   ACCRUE_DEVICE bool counts(std::int64_t t) const {
     return t != ignore_index && (!is_class(t) || target_factor(t) != 0.0f || b != 0.0f);
   }
@@ -44,6 +51,7 @@ struct Forward {
     const std::int64_t t = in.target[n], classes = in.logits.cols;
     const float* const x = in.logits.data + n * in.logits.row_stride;
     const bool writes = team.index() == 0;
+    if (writes) in.check(t);
     if (!in.counts(t)) {
       if (writes) loss[n] = 0.0f;
       return;
@@ -80,6 +88,7 @@ struct Backward {
     const std::int64_t t = in.target[n], classes = in.logits.cols;
     const float* const x = in.logits.data + n * in.logits.row_stride;
     float* const dx = dlogits.data + n * dlogits.row_stride;
+    if (team.index() == 0) in.check(t);
     if (!in.counts(t)) {
       for (std::int64_t c = team.index(); c < classes; c += Team::kThreads) dx[c] = 0.0f;
       return;
@@ -104,15 +113,19 @@ struct Backward {
 void launch_cuda(const CrossEntropyForward<float>& args, Stream stream) {
   check_arguments(args);
   const auto& logits = args.in.logits;
-  const Forward body{Inputs(args.in), args.loss, args.row_max, args.row_sum};
+  const Forward body{Inputs(args.in, stream), args.loss, args.row_max, args.row_sum};
   launch_rows("cross_entropy", logits.rows, logits.cols, body, stream);
 }
 
 void launch_cuda(const CrossEntropyBackward<float>& args, Stream stream) {
   check_arguments(args);
   const auto& logits = args.in.logits;
-  const Backward body{
-      Inputs(args.in), args.row_max, args.row_sum, args.dloss, args.dloss_stride, args.dlogits};
+  const Backward body{Inputs(args.in, stream),
+                      args.row_max,
+                      args.row_sum,
+                      args.dloss,
+                      args.dloss_stride,
+                      args.dlogits};
   launch_rows("cross_entropy_backward", logits.rows, logits.cols, body, stream);
 }
 

@@ -1,7 +1,8 @@
 // The CUDA kernels: launchers with the arguments, orders and bits of their CPU twins.
 //
 // Views point to device memory; spans and programs lie on the host and may go when launch_cuda
-// returns. Errors are those of launch_cpu, and DeviceError when CUDA refuses a launch.
+// returns. Errors are those of launch_cpu, and DeviceError when CUDA refuses a launch. What a
+// kernel finds wrong with values it notes in Stream::fault.
 #pragma once
 
 #include "accrue/kernels/adagrad.h"
@@ -11,7 +12,9 @@
 #include "accrue/kernels/copy.h"
 #include "accrue/kernels/cross_entropy.h"
 #include "accrue/kernels/cuda/stream.h"
+#include "accrue/kernels/dropout.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/embedding.h"
 #include "accrue/kernels/extremum.h"
 #include "accrue/kernels/lane_merges.h"
 #include "accrue/kernels/layer_norm.h"
@@ -32,7 +35,7 @@ void launch_cuda(const LinearWeightGrad<float>& args, cuda::Stream stream);
 void launch_cuda(const LinearBiasGrad<float>& args, cuda::Stream stream);
 void launch_cuda(const Matmul<float>& args, cuda::Stream stream);
 
-// The device cannot refuse a target outside [0, C): its row gets NaN as loss and gradient.
+// A target outside [0, C) is noted in the stream's fault; its row gets NaN as loss and gradient.
 void launch_cuda(const CrossEntropyForward<float>& args, cuda::Stream stream);
 void launch_cuda(const CrossEntropyBackward<float>& args, cuda::Stream stream);
 void launch_cuda(const LayerNormForward<float>& args, cuda::Stream stream);
@@ -69,6 +72,12 @@ void launch_cuda(const LaneMerges<double>& args, cuda::Stream stream);
 double launch_cuda(const SquareSum& args, cuda::Stream stream);
 double launch_cuda(const MaxAbs& args, cuda::Stream stream);
 Nonfinite launch_cuda(const FindNonfinite& args, cuda::Stream stream);
+
+// An index that is no row of the table is noted in the stream's fault, and gives NaN or is skipped.
+void launch_cuda(const EmbeddingForward<float>& args, cuda::Stream stream);
+void launch_cuda(const EmbeddingGrad<float>& args, cuda::Stream stream);
+
+void launch_cuda(const DropoutMask& args, cuda::Stream stream);  ///< float32
 
 void launch_cuda(const AdagradStep<float>& args, cuda::Stream stream);
 void launch_cuda(const AdamStep<float>& args, cuda::Stream stream);

@@ -6,6 +6,9 @@ namespace accrue::kernels::cuda {
 /// A cudaStream_t; null is the default stream, which the simulator runs at once.
 struct Stream {
   void* handle = nullptr;
+  /// Device memory, 0 at first, in which kernels note what they cannot throw: the host reads it
+  /// when it next waits, and calls throw_fault(). Null: nothing is noted.
+  int* fault = nullptr;
 
   bool operator==(const Stream&) const = default;
 };

@@ -1,5 +1,7 @@
 // Cross-entropy on CUDA against the CPU's, in every bit, under every schedule.
 #include "accrue/core/config.h"
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/fault.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/simt_check.h"
@@ -108,18 +110,23 @@ TEST_CASE("cuda.cross_entropy: losses and gradients have the CPU's bits") {
 }
 
 TEST_CASE(
-    "cuda.cross_entropy: a target that is no class makes its row NaN and reads nothing beyond") {
+    "cuda.cross_entropy: a target that is no class is noted, makes its row NaN and reads nothing") {
   Problem p(4, 40, 0.1, true);
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{40}, INT64_MAX, INT64_MIN}) {
     p.target = {0, bad, -100, 39};
     DeviceFloats logits(p.logits), weights(p.weights), loss(DeviceFloats::unwritten(4)),
         max(p.dloss), sum(p.dloss), dx(p.logits);
     const auto in = p.inputs(logits.data(), weights.data());
-    launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, {});
+    int fault = 0;
+    const cuda::Stream stream{nullptr, &fault};
+    launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, stream);
+    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
+    fault = 0;
     launch_cuda(
         CrossEntropyBackward<float>{
             in, max.data(), sum.data(), p.dloss.data(), 0, {dx.data(), 4, 40, 40 + p.gap, 1}},
-        {});
+        stream);
+    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
     CHECK(std::isnan(loss.values()[1]));
     CHECK(loss.values()[2] == 0.0f);
     CHECK(std::isnan(dx.values()[static_cast<std::size_t>(40 + p.gap)]));

@@ -1,0 +1,39 @@
+// Fault: what a kernel finds wrong with its operands and cannot throw.
+#pragma once
+
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/platform.h"
+
+namespace accrue::kernels::cuda {
+
+/// The number that a kernel leaves in Stream::fault; of several the largest.
+enum class Fault : int { none, target, table_row, position };
+
+ACCRUE_DEVICE void note_fault(int* word, Fault fault) {
+  if (word != nullptr) atomic_max(word, static_cast<int>(fault));
+}
+
+/// Throws what Stream::fault says, if anything.
+///
+/// Errors:  IndexError.
+inline void throw_fault(int noted) {
+  constexpr const char* kAdvice =
+      "; the results since are NaN there. The same call on the CPU names the place";
+  ACCRUE_CHECK(noted != static_cast<int>(Fault::target),
+               IndexError,
+               "cross_entropy",
+               "targets must be classes or ignore_index, got another on CUDA",
+               kAdvice);
+  ACCRUE_CHECK(noted != static_cast<int>(Fault::table_row),
+               IndexError,
+               "embedding",
+               "indices must be rows of the table, got another on CUDA",
+               kAdvice);
+  ACCRUE_CHECK(noted != static_cast<int>(Fault::position),
+               IndexError,
+               "gather",
+               "indices must lie in their dimension, got another on CUDA",
+               kAdvice);
+}
+
+}  // namespace accrue::kernels::cuda
