@@ -4,9 +4,9 @@
 #include "accrue/kernels/cpu/attention.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/gemm.h"
-#include "accrue/kernels/cpu/matrices.h"
 #include "accrue/kernels/cpu/parallel.h"
 #include "accrue/kernels/linear.h"
+#include "accrue/kernels/matrices.h"
 #include "accrue/kernels/softmax.h"
 
 #include <algorithm>

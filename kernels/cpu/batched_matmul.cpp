@@ -1,9 +1,9 @@
 // Batched matrix products on the CPU: one product after the other, or many at once.
 #include "accrue/kernels/batched_matmul.h"
 
-#include "accrue/kernels/cpu/matrices.h"
 #include "accrue/kernels/cpu/parallel.h"
 #include "accrue/kernels/linear.h"
+#include "accrue/kernels/matrices.h"
 
 namespace accrue::kernels {
 

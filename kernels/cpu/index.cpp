@@ -1,10 +1,8 @@
 // Picking by index: one walk over the index, in which the picked tensor stands still along `dim`.
-#include "accrue/kernels/index.h"
-
 #include "accrue/kernels/cpu/parallel_runs.h"
+#include "accrue/kernels/index_checks.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace accrue::kernels {
 namespace {
@@ -52,49 +50,8 @@ void refuse_first(const char* operation, const Tensor& index, std::int64_t size)
   });
 }
 
-void check_index(const char* operation, const Tensor& index, const Tensor& x, int dim) {
-  ACCRUE_CHECK(index.dtype() == DType::int64,
-               DTypeError,
-               operation,
-               "the index must be int64, got ",
-               index.dtype(),
-               "; convert with to()");
-  bool fits = index.rank() == x.rank();
-  for (int d = 0; d < x.rank() && fits; ++d) fits = d == dim || index.shape()[d] <= x.shape()[d];
-  ACCRUE_CHECK(fits,
-               ShapeError,
-               operation,
-               "the index must have the rank of the operand and be no larger but in dimension ",
-               dim,
-               ", got ",
-               index.shape(),
-               " for ",
-               x.shape());
-  const std::int64_t size = x.rank() == 0 ? 1 : x.shape()[dim];
-  if (!all_below(index, size)) refuse_first(operation, index, size);
-}
-
-void check_result(const char* operation, const Tensor& index, const Tensor& y, DType dtype) {
-  ACCRUE_CHECK(y.shape() == index.shape() && y.dtype() == dtype,
-               ShapeError,
-               operation,
-               "what the index names must have shape ",
-               index.shape(),
-               " and dtype ",
-               dtype,
-               ", got ",
-               y.shape(),
-               " and ",
-               y.dtype());
-}
-
-/// The strides of x without the one along `dim`, which is returned too.
-std::pair<Shape, std::int64_t> without_dim(const Tensor& x, int dim) {
-  Shape strides = x.strides();
-  if (x.rank() == 0) return {strides, 0};
-  const std::int64_t along = strides[dim];
-  strides[dim] = 0;
-  return {strides, along};
+void check_values(const char* operation, const Tensor& index, std::int64_t limit) {
+  if (!all_below(index, limit)) refuse_first(operation, index, limit);
 }
 
 template <class T>
@@ -105,8 +62,8 @@ void add_row(const T* in, std::int64_t count, T* out) {
 }  // namespace
 
 void launch_cpu(const Gather& args) {
-  check_index(args.operation, args.index, args.x, args.dim);
-  check_result(args.operation, args.index, args.y, args.x.dtype());
+  check_arguments(args);
+  check_values(args.operation, args.index, index_limit(args.x, args.dim));
   const auto [strides, along] = without_dim(args.x, args.dim);
   const std::int64_t step = along;
   const std::int64_t* const index = args.index.data<std::int64_t>();
@@ -139,8 +96,8 @@ void launch_cpu(const Gather& args) {
 
 void launch_cpu(const ScatterAdd& args) {
   const DefaultFloats floats;
-  check_index(args.operation, args.index, args.dx, args.dim);
-  check_result(args.operation, args.index, args.dy, args.dx.dtype());
+  check_arguments(args);
+  check_values(args.operation, args.index, index_limit(args.dx, args.dim));
   const auto [strides, along] = without_dim(args.dx, args.dim);
   const std::int64_t step = along;
   const std::int64_t* const index = args.index.data<std::int64_t>();

@@ -18,7 +18,7 @@ ACCRUE_DEVICE void note_fault(int* word, Fault fault) {
 /// Errors:  IndexError.
 inline void throw_fault(int noted) {
   constexpr const char* kAdvice =
-      "; the results since are NaN there. The same call on the CPU names the place";
+      "; results since are not valid. The same call on the CPU names the place";
   ACCRUE_CHECK(noted != static_cast<int>(Fault::target),
                IndexError,
                "cross_entropy",

@@ -7,6 +7,8 @@
 
 #include "accrue/kernels/adagrad.h"
 #include "accrue/kernels/adam.h"
+#include "accrue/kernels/attention.h"
+#include "accrue/kernels/batched_matmul.h"
 #include "accrue/kernels/broadcast_grad.h"
 #include "accrue/kernels/compare.h"
 #include "accrue/kernels/copy.h"
@@ -16,6 +18,7 @@
 #include "accrue/kernels/elementwise.h"
 #include "accrue/kernels/embedding.h"
 #include "accrue/kernels/extremum.h"
+#include "accrue/kernels/index.h"
 #include "accrue/kernels/lane_merges.h"
 #include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/linear.h"
@@ -34,6 +37,10 @@ void launch_cuda(const LinearInputGrad<float>& args, cuda::Stream stream);
 void launch_cuda(const LinearWeightGrad<float>& args, cuda::Stream stream);
 void launch_cuda(const LinearBiasGrad<float>& args, cuda::Stream stream);
 void launch_cuda(const Matmul<float>& args, cuda::Stream stream);
+void launch_cuda(const BatchedMatmul& args, cuda::Stream stream);  ///< float32
+/// float32. Scores live in a workspace of 16 MiB, or of 64 query rows where those need more.
+void launch_cuda(const AttentionForward& args, cuda::Stream stream);
+void launch_cuda(const AttentionBackward& args, cuda::Stream stream);
 
 // A target outside [0, C) is noted in the stream's fault; its row gets NaN as loss and gradient.
 void launch_cuda(const CrossEntropyForward<float>& args, cuda::Stream stream);
@@ -76,6 +83,10 @@ Nonfinite launch_cuda(const FindNonfinite& args, cuda::Stream stream);
 // An index that is no row of the table is noted in the stream's fault, and gives NaN or is skipped.
 void launch_cuda(const EmbeddingForward<float>& args, cuda::Stream stream);
 void launch_cuda(const EmbeddingGrad<float>& args, cuda::Stream stream);
+
+// An index out of range is noted in the stream's fault, and gives 0 or is skipped.
+void launch_cuda(const Gather& args, cuda::Stream stream);
+void launch_cuda(const ScatterAdd& args, cuda::Stream stream);
 
 void launch_cuda(const DropoutMask& args, cuda::Stream stream);  ///< float32
 

@@ -1,9 +1,8 @@
 // Launchers of the linear layer's kernels: each is one product whose program states the order.
 #include "accrue/kernels/cuda/kernels.h"
-#include "accrue/kernels/cuda/product.cuh"
+#include "accrue/kernels/cuda/product.h"
 #include "accrue/kernels/linear_checks.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace accrue::kernels {
@@ -24,29 +23,6 @@ ACCRUE_KERNEL(kLiveThreads) void find_live_rows(Matrix<const float> dy, std::uin
   if (lane == 0) live[n] = is_live;
 }
 
-template <int kTile>
-void launch_tiles(const char* name, const Product& product, Stream stream) {
-  const auto tiles = [](std::int64_t count) { return (count + kTile - 1) / kTile; };
-  launch({.name = name,
-          .grid_x = tiles(product.a.count),
-          .grid_y = tiles(product.b.count),
-          .threads = kProductThreads,
-          .stream = stream},
-         product_kernel<kTile>,
-         product);
-}
-
-/// Large tiles where there are enough of them to fill a GPU.
-void launch_product(const char* name, const Product& product, Stream stream) {
-  constexpr std::int64_t kLarge = 128, kEnough = 132;
-  if (product.a.count == 0 || product.b.count == 0) return;
-  const bool is_large = product.a.count / kLarge * (product.b.count / kLarge) >= kEnough;
-  if (is_large) return launch_tiles<128>(name, product, stream);
-  launch_tiles<64>(name, product, stream);
-}
-
-Side rows_of(Matrix<const float> m) { return {m.data, m.rows, m.row_stride, m.col_stride}; }
-
 /// c = a b, plus a bias per column unless it is null.
 void multiply(const char* name,
               Matrix<const float> a,
@@ -57,11 +33,10 @@ void multiply(const char* name,
   Product product;
   product.a = rows_of(a);
   product.b = rows_of(b.transposed());
-  const auto add = [&](LaneInstruction it) { product.few[product.num_instructions++] = it; };
-  add(LaneInstruction::zero());
-  add(LaneInstruction::chain(0, a.cols));
-  if (bias != nullptr) add(LaneInstruction::merge(1));
-  add(LaneInstruction::store(0));
+  product.add(LaneInstruction::zero());
+  product.add(LaneInstruction::chain(0, a.cols));
+  if (bias != nullptr) product.add(LaneInstruction::merge(1));
+  product.add(LaneInstruction::store(0));
   product.few_slots[0] = {c.data, c.row_stride};
   product.few_slots[1] = {const_cast<float*>(bias), 0};  // the program only reads it
   launch_product(name, product, stream);

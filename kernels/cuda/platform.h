@@ -6,7 +6,7 @@
 //   block_x(), block_y(), num_blocks_x()
 //   ACCRUE_SHARED(T, name, count)      an array that the block shares, aligned to 16 bytes
 //   ACCRUE_PARAMETER T name            a parameter too large for registers
-//   ACCRUE_UNROLL, ACCRUE_UNROLL_BY4 before a loop
+//   ACCRUE_UNROLL, ACCRUE_UNROLL_BY4, ACCRUE_NO_UNROLL before a loop
 //   sync_block(), sync_warp(lanes)     barriers that order memory
 //   shuffle(value, lane), shuffle_xor, shuffle_down, shuffle_up, ballot, any_lane, all_lanes,
 //   warp_sum, warp_min, warp_max       for integers; they order no memory

@@ -14,6 +14,7 @@
 #define ACCRUE_PARAMETER const __grid_constant__
 #define ACCRUE_UNROLL _Pragma("unroll")
 #define ACCRUE_UNROLL_BY4 _Pragma("unroll 4")
+#define ACCRUE_NO_UNROLL _Pragma("unroll 1")
 #define ACCRUE_SHARED(T, name, count) __shared__ __align__(16) T name[count]
 
 namespace accrue::kernels::cuda {

@@ -14,6 +14,7 @@
 #define ACCRUE_PARAMETER const
 #define ACCRUE_UNROLL
 #define ACCRUE_UNROLL_BY4
+#define ACCRUE_NO_UNROLL
 #define ACCRUE_SHARED(T, name, count)                           \
   static_assert(std::is_trivially_copyable_v<T>);               \
   T* const name = static_cast<T*>(::accrue::simt::shared_array( \

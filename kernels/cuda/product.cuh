@@ -2,45 +2,21 @@
 //
 // A block of 256 threads computes a square tile of outputs; a thread holds its elements in
 // registers. For a chain, 16 values of k at a time pass through shared memory, two stages in turn:
-// while one is multiplied, the next is on its way. The bits do not depend on the tile.
+// while one is multiplied, the next is on its way. The bits do not depend on the tile. Products of
+// a batch follow each other in the grid's x.
 #pragma once
 
-#include "accrue/kernels/cuda/platform.h"
-#include "accrue/kernels/lane_program.h"
+#include "accrue/kernels/cuda/product.h"
 #include "accrue/kernels/scalar/float_ops.h"
 
 namespace accrue::kernels::cuda {
 
 inline constexpr int kProductThreads = 256, kProductDepth = 16;
 
-/// An operand: element (i, k), where i is an output's row or column. Null data stands for ones.
-struct Side {
-  const float* data = nullptr;
-  std::int64_t count = 0;  ///< of i
-  std::int64_t stride = 0, depth_stride = 0;
-};
-
-/// A slot of the program: an [a.count, b.count] matrix; a bias has row_stride 0.
-struct Slot {
-  float* data = nullptr;
-  std::int64_t row_stride = 0;
-};
-
-struct Product {
-  static constexpr int kFewInstructions = 4, kFewSlots = 2;
-
-  Side a, b;
-  const std::uint8_t* live = nullptr;             ///< unless null a byte for each k: chains skip 0
-  const LaneInstruction* instructions = nullptr;  ///< in device memory, or null: `few`
-  const Slot* slots = nullptr;                    ///< in device memory, or null: `few_slots`
-  int num_instructions = 0;
-  LaneInstruction few[kFewInstructions] = {};
-  Slot few_slots[kFewSlots] = {};
-};
-
 /// Four elements of an operand: consecutive k of one i (`along_depth`) or consecutive i of one k.
 /// What lies outside, or at a dead k, is `padding`.
 ACCRUE_DEVICE Float4 fetch4(const Side& side,
+                            std::int64_t offset,
                             const std::uint8_t* live,
                             std::int64_t i,
                             std::int64_t k,
@@ -50,7 +26,7 @@ ACCRUE_DEVICE Float4 fetch4(const Side& side,
   const std::int64_t stride = along_depth ? side.depth_stride : side.stride;
   const std::int64_t room = along_depth ? end - k : side.count - i;
   const bool is_inside = along_depth ? i < side.count : k < end;
-  const float* const p = side.data + (i * side.stride + k * side.depth_stride);
+  const float* const p = side.data + (offset + i * side.stride + k * side.depth_stride);
   Float4 out{{padding, padding, padding, padding}};
   if (!is_inside || room <= 0 || (!along_depth && live != nullptr && !live[k])) return out;
   const bool checks_each = along_depth && live != nullptr;
@@ -86,6 +62,7 @@ struct Stage {
   }
 
   ACCRUE_DEVICE void fetch(const Side& side,
+                           std::int64_t offset,
                            const std::uint8_t* live,
                            std::int64_t first,
                            std::int64_t k,
@@ -93,7 +70,8 @@ struct Stage {
                            float padding) {
     ACCRUE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      fetched[v] = fetch4(side, live, first + column(v), k + row(v), end, along_depth, padding);
+      fetched[v] =
+          fetch4(side, offset, live, first + column(v), k + row(v), end, along_depth, padding);
     }
   }
   ACCRUE_DEVICE void put(float* stage) const {
@@ -110,13 +88,15 @@ struct Stage {
   }
 };
 
-/// A thread's elements of a tile: rows and columns come in groups of 4, 64 apart.
-template <int kTile>
+/// A thread's elements of a tile: rows and columns come in groups of 4, 64 apart. Only with
+/// kInBatch the product may be a batch or have a triangle, which costs registers.
+template <int kTile, bool kInBatch>
 struct ThreadTile {
   static constexpr int kSide = kTile / 16;
 
   const Product& product;
   const Slot* slots;
+  std::int64_t offsets[3];  ///< of this product's a, b and slots
   float *a_stages, *b_stages;
   std::int64_t first_row, first_col;
   int row = thread_index() / 16 * 4, col = thread_index() % 16 * 4;
@@ -129,7 +109,7 @@ struct ThreadTile {
     ACCRUE_UNROLL
     for (int i = 0; i < kSide; ++i) {
       const std::int64_t r = first_row + row + i / 4 * 64 + i % 4;
-      float* const line = it.data + r * it.row_stride;
+      float* const line = it.data + (offsets[2] + r * it.row_stride);
       ACCRUE_UNROLL
       for (int j = 0; j < kSide; ++j) {
         const std::int64_t c = first_col + col + j / 4 * 64 + j % 4;
@@ -162,13 +142,27 @@ struct ThreadTile {
     visit(slot, [](float& x, float* at) { *at = x; });
   }
 
+  /// Whether all rows of the tile take all of [k, k + kProductDepth) into their chains.
+  ACCRUE_DEVICE bool all_take(std::int64_t k) const {
+    if (product.triangle == Triangle::upper) {
+      return k + kProductDepth - 1 <= first_row + product.diagonal;
+    }
+    return product.triangle != Triangle::lower || k + product.diagonal >= first_row + kTile - 1;
+  }
+
   /// fma(-0, +0, acc) is acc for every acc, so padding changes nothing.
   ACCRUE_DEVICE void chain(std::int64_t begin, std::int64_t end) {
+    if constexpr (kInBatch) {  // what no row of the tile takes is not read
+      const std::int64_t last = first_row + kTile + product.diagonal;
+      const std::int64_t first = first_row - product.diagonal;
+      if (product.triangle == Triangle::upper && last < end) end = last;
+      if (product.triangle == Triangle::lower && first > begin) begin = first;
+    }
     if (begin >= end) return;
     Stage<kTile> a{{}, product.a.depth_stride == 1}, b{{}, product.b.depth_stride == 1};
     const auto fetch = [&](std::int64_t k) {
-      a.fetch(product.a, product.live, first_row, k, end, -0.0f);
-      b.fetch(product.b, product.live, first_col, k, end, 0.0f);
+      a.fetch(product.a, offsets[0], product.live, first_row, k, end, -0.0f);
+      b.fetch(product.b, offsets[1], product.live, first_col, k, end, 0.0f);
     };
     const auto put = [&](int stage) {
       a.put(a_stages + stage * Stage<kTile>::kFloats);
@@ -181,48 +175,85 @@ struct ThreadTile {
     for (std::int64_t k = begin; k < end; k += kProductDepth) {
       const bool has_next = k + kProductDepth < end;
       if (has_next) fetch(k + kProductDepth);
-      multiply(stage, static_cast<int>(has_next ? kProductDepth : end - k));
+      const int depth = static_cast<int>(has_next ? kProductDepth : end - k);
+      if (!kInBatch || all_take(k)) {
+        multiply(stage, depth);
+      } else {
+        multiply_triangle(stage, depth, k);
+      }
       if (has_next) put(1 - stage);
       sync_block();
       stage = 1 - stage;
     }
   }
 
+  /// One k in the chains of the rows i for which takes(i): elements of a from x on, of b from y on.
+  template <class Takes>
+  ACCRUE_DEVICE void multiply_at(const float* x, const float* y, Takes takes) {
+    Float4 of_a[kSide / 4], of_b[kSide / 4];
+    ACCRUE_UNROLL
+    for (int g = 0; g < kSide / 4; ++g) {
+      of_a[g] = load4(x + g * 64);
+      of_b[g] = load4(y + g * 64);
+    }
+    ACCRUE_UNROLL
+    for (int i = 0; i < kSide; ++i) {
+      if (!takes(i)) continue;
+      ACCRUE_UNROLL
+      for (int j = 0; j < kSide; ++j) {
+        acc[i][j] = scalar::fma(of_a[i / 4].v[i % 4], of_b[j / 4].v[j % 4], acc[i][j]);
+      }
+    }
+  }
   ACCRUE_DEVICE void multiply(int stage, int depth) {
-    const float* a = a_stages + stage * Stage<kTile>::kFloats + row;
-    const float* b = b_stages + stage * Stage<kTile>::kFloats + col;
+    const float* x = a_stages + stage * Stage<kTile>::kFloats + row;
+    const float* y = b_stages + stage * Stage<kTile>::kFloats + col;
     ACCRUE_UNROLL_BY4
-    for (int k = 0; k < depth; ++k, a += Stage<kTile>::kPitch, b += Stage<kTile>::kPitch) {
-      Float4 x[kSide / 4], y[kSide / 4];
-      ACCRUE_UNROLL
-      for (int g = 0; g < kSide / 4; ++g) {
-        x[g] = load4(a + g * 64);
-        y[g] = load4(b + g * 64);
-      }
-      ACCRUE_UNROLL
-      for (int i = 0; i < kSide; ++i) {
-        ACCRUE_UNROLL
-        for (int j = 0; j < kSide; ++j) {
-          acc[i][j] = scalar::fma(x[i / 4].v[i % 4], y[j / 4].v[j % 4], acc[i][j]);
-        }
-      }
+    for (int k = 0; k < depth; ++k, x += Stage<kTile>::kPitch, y += Stage<kTile>::kPitch) {
+      multiply_at(x, y, [](int) { return true; });
+    }
+  }
+  /// The same where a stage that begins at `first` crosses the diagonal.
+  ACCRUE_DEVICE void multiply_triangle(int stage, int depth, std::int64_t first) {
+    const bool is_upper = product.triangle == Triangle::upper;
+    const std::int64_t shift = is_upper ? product.diagonal : -product.diagonal;
+    const int place = static_cast<int>(first_row + row + shift - first);
+    const float* x = a_stages + stage * Stage<kTile>::kFloats + row;
+    const float* y = b_stages + stage * Stage<kTile>::kFloats + col;
+    ACCRUE_NO_UNROLL
+    for (int k = 0; k < depth; ++k, x += Stage<kTile>::kPitch, y += Stage<kTile>::kPitch) {
+      multiply_at(x, y, [=](int i) {
+        const int diagonal = place + i / 4 * 64 + i % 4;
+        return is_upper ? k <= diagonal : k >= diagonal;
+      });
     }
   }
 };
 
-template <int kTile>
+template <int kTile, bool kInBatch>
 ACCRUE_KERNEL(kProductThreads)
 void product_kernel(ACCRUE_PARAMETER Product product) {
   ACCRUE_SHARED(float, a_stages, 2 * Stage<kTile>::kFloats);
   ACCRUE_SHARED(float, b_stages, 2 * Stage<kTile>::kFloats);
   const LaneInstruction* const program =
       product.instructions != nullptr ? product.instructions : product.few;
-  ThreadTile<kTile> tile{.product = product,
-                         .slots = product.slots != nullptr ? product.slots : product.few_slots,
-                         .a_stages = a_stages,
-                         .b_stages = b_stages,
-                         .first_row = std::int64_t{block_x()} * kTile,
-                         .first_col = std::int64_t{block_y()} * kTile};
+  ThreadTile<kTile, kInBatch> tile{
+      .product = product,
+      .slots = product.slots != nullptr ? product.slots : product.few_slots,
+      .offsets = {},
+      .a_stages = a_stages,
+      .b_stages = b_stages,
+      .first_row = std::int64_t{block_x()} * kTile,
+      .first_col = std::int64_t{block_y()} * kTile};
+  if constexpr (kInBatch) {
+    if (product.offsets != nullptr) {
+      const int tiles = static_cast<int>((product.a.count + kTile - 1) / kTile);
+      for (int n = 0; n < 3; ++n) tile.offsets[n] = product.offsets[block_x() / tiles][n];
+      tile.first_row = std::int64_t{block_x() % tiles} * kTile;
+    }
+    const std::int64_t last = tile.first_row + kTile - 1 + product.diagonal;
+    if (product.triangle == Triangle::upper_outputs && tile.first_col > last) return;
+  }
   interpret(program, program + product.num_instructions, tile);
 }
 

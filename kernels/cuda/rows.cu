@@ -2,6 +2,7 @@
 // list.
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/row_team.cuh"
+#include "accrue/kernels/cuda/softmax_row.cuh"
 #include "accrue/kernels/row_checks.h"
 #include "accrue/kernels/scalar/exp.h"
 #include "accrue/kernels/scalar/log.h"
@@ -52,13 +53,10 @@ struct Softmax {
   ACCRUE_DEVICE void operator()(Team& team, std::int64_t n) const {
     const float* const x = line(args.x, n);
     float* const y = line(args.y, n);
-    const float max = team.max(args.x.cols, [=](std::int64_t c) { return x[c]; });
-    const float sum =
-        team.sum(args.x.cols, [=](std::int64_t c) { return scalar::exp(x[c] - max); });
-    const float log_sum = scalar::log(sum);
+    const SoftmaxRow row = softmax_row(team, args.x.cols, [=](std::int64_t c) { return x[c]; });
+    const float log_sum = scalar::log(row.sum);
     for (std::int64_t c = team.index(); c < args.x.cols; c += Team::kThreads) {
-      const float shifted = x[c] - max;
-      y[c] = args.kind == SoftmaxKind::plain ? scalar::exp(shifted) / sum : shifted - log_sum;
+      y[c] = args.kind == SoftmaxKind::plain ? row.weight(x[c]) : x[c] - row.max - log_sum;
     }
   }
 };
@@ -71,9 +69,8 @@ struct SoftmaxGradient {
     const float *const y = line(args.y, n), *const dy = line(args.dy, n);
     float* const dx = line(args.dx, n);
     const bool is_plain = args.kind == SoftmaxKind::plain;
-    const float k = team.accumulate(args.y.cols, [=](float acc, std::int64_t c) {
-      return is_plain ? scalar::fma(dy[c], y[c], acc) : acc + dy[c];
-    });
+    const float k = is_plain ? softmax_product(team, args.y.cols, y, dy)
+                             : team.sum(args.y.cols, [=](std::int64_t c) { return dy[c]; });
     for (std::int64_t c = team.index(); c < args.y.cols; c += Team::kThreads) {
       dx[c] = is_plain ? y[c] * (dy[c] - k) : scalar::fma(-scalar::exp(y[c]), k, dy[c]);
     }
