@@ -77,5 +77,15 @@ Variable clamp(const Variable& x, double low, double high) {
   return unary(UnaryOp::clamp, x, {low, high});
 }
 Variable pow(const Variable& x, double exponent) { return unary(UnaryOp::pow, x, {exponent}); }
+Variable round_to(const Variable& x, DType dtype) {
+  ACCRUE_CHECK(dtype == DType::bfloat16 || dtype == DType::float16,
+               ValueError,
+               "round_to",
+               "dtype must be bfloat16 or float16, got ",
+               dtype,
+               "; convert with to()");
+  const bool is_bfloat16 = dtype == DType::bfloat16;
+  return unary(is_bfloat16 ? UnaryOp::round_to_bfloat16 : UnaryOp::round_to_float16, x);
+}
 
 }  // namespace accrue

@@ -41,6 +41,9 @@ Variable clamp(const Variable& x, double low, double high);
 /// is whole and at most 64 in size. x^0 = 1, for NaN too. Grad: dy * (exponent * x^(exponent - 1)),
 /// 0 for x^0.
 Variable pow(const Variable& x, double exponent);
+/// x rounded to bfloat16 or float16, in its own dtype: 1.001 becomes 1. Grad: dy rounded likewise.
+/// Errors also: ValueError for another dtype.
+Variable round_to(const Variable& x, DType dtype);
 
 inline Variable operator-(const Variable& x) { return neg(x); }
 

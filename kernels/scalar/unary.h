@@ -10,6 +10,7 @@
 #include "accrue/kernels/scalar/gelu.h"
 #include "accrue/kernels/scalar/log.h"
 #include "accrue/kernels/scalar/pow.h"
+#include "accrue/kernels/scalar/round.h"
 #include "accrue/kernels/scalar/sigmoid.h"
 #include "accrue/kernels/scalar/tanh.h"
 
@@ -214,6 +215,32 @@ struct Pow {
   template <class T>
   static ACCRUE_HD T backward(T x, T, T dy, Parameters<T> p) {
     return p.first == T(0) ? T(0) : dy * (p.first * pow(x, p.first - T(1)));
+  }
+};
+
+/// The nearest bfloat16. The gradient is dy rounded likewise, as through a tensor of that type.
+struct RoundToBFloat16 {
+  static constexpr bool kReadsX = false, kReadsY = false;
+  template <class T>
+  static ACCRUE_HD T forward(T x) {
+    return round_to_bfloat16(x);
+  }
+  template <class T>
+  static ACCRUE_HD T backward(T, T, T dy) {
+    return round_to_bfloat16(dy);
+  }
+};
+
+/// The nearest float16, otherwise as RoundToBFloat16.
+struct RoundToFloat16 {
+  static constexpr bool kReadsX = false, kReadsY = false;
+  template <class T>
+  static ACCRUE_HD T forward(T x) {
+    return round_to_float16(x);
+  }
+  template <class T>
+  static ACCRUE_HD T backward(T, T, T dy) {
+    return round_to_float16(dy);
   }
 };
 

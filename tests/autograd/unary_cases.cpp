@@ -118,6 +118,32 @@ std::vector<OpCase> activation_rows() {
   };
 }
 
+/// Values that change in steps: their gradient is no derivative.
+std::vector<OpCase> rounding_rows() {
+  const auto bfloat16 = [](float x) { return static_cast<float>(BFloat16(x)); };
+  const auto float16 = [](float x) { return static_cast<float>(Float16(x)); };
+  std::vector<OpCase> rows = {
+      row(
+          "round_to_bfloat16",
+          Domain::real,
+          [](const Variable& x) { return round_to(x, DType::bfloat16); },
+          bfloat16,
+          [=](float, float, float dy) { return bfloat16(dy); }),
+      row(
+          "round_to_float16",
+          Domain::real,
+          [](const Variable& x) { return round_to(x, DType::float16); },
+          float16,
+          [=](float, float, float dy) { return float16(dy); }),
+  };
+  for (OpCase& op : rows) op.is_derivative = false;
+  rows[0].errors.push_back(throws<ValueError>(
+      "[round_to] dtype must be bfloat16 or float16, got float32; convert with to()",
+      {Tensor::ones({2})},
+      [](auto x) { return round_to(x[0], DType::float32); }));
+  return rows;
+}
+
 /// Functions with numbers beside the operand.
 std::vector<OpCase> rows_with_numbers() {
   std::vector<OpCase> rows = {
@@ -160,7 +186,7 @@ std::vector<OpCase> rows_with_numbers() {
 
 std::vector<OpCase> unary_cases() {
   std::vector<OpCase> rows = plain_rows();
-  for (const auto& more : {activation_rows(), rows_with_numbers()}) {
+  for (const auto& more : {activation_rows(), rounding_rows(), rows_with_numbers()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;
