@@ -1,6 +1,7 @@
 // Variables, the graph, the operations on it, and windows.
 #pragma once
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/grad_mode.h"
 #include "accrue/autograd/gradcheck.h"
 #include "accrue/autograd/loss.h"

@@ -1,7 +1,10 @@
 // Layer: a module that maps one variable to one variable.
 #pragma once
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/nn/module.h"
+
+#include <optional>
 
 namespace accrue::nn {
 
@@ -9,7 +12,16 @@ namespace accrue::nn {
 class Layer : public Module {
  public:
   virtual Variable forward(const Variable& x) = 0;
-  Variable operator()(const Variable& x) { return forward(x); }
+  Variable operator()(const Variable& x) {
+    if (!half_) return forward(x);
+    const Autocast scope(*half_);
+    return forward(x);
+  }
+  /// Lets calls, not forward() itself, compute under Autocast(*half); none: as their caller does.
+  void set_autocast(std::optional<DType> half) { half_ = half; }
+
+ private:
+  std::optional<DType> half_;
 };
 
 }  // namespace accrue::nn

@@ -1,5 +1,6 @@
 #include "accrue/autograd/ops/attention.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/core/same_device.h"
 #include "accrue/kernels/attention.h"
@@ -86,6 +87,15 @@ Variable scaled_dot_product_attention(const Variable& q,
                                       const Variable& v,
                                       bool causal,
                                       std::optional<double> scale) {
+  if (const auto half = autocast_dtype()) {
+    const Autocast off(*half, false);
+    return autocast_operand(scaled_dot_product_attention(autocast_operand(q, *half),
+                                                         autocast_operand(k, *half),
+                                                         autocast_operand(v, *half),
+                                                         causal,
+                                                         scale),
+                            *half);
+  }
   check_attention(q, k, v, causal);
   const double factor =
       scale.value_or(1 / std::sqrt(std::max(static_cast<double>(q.size(-1)), 1.0)));

@@ -1,5 +1,6 @@
 #include "accrue/autograd/ops/conv2d.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/image.h"
@@ -109,6 +110,14 @@ Variable conv2d(const Variable& x,
                 const Variable& w,
                 const Variable& bias,
                 const Conv2dOptions& options) {
+  if (const auto half = autocast_dtype()) {
+    const Autocast off(*half, false);
+    return autocast_operand(conv2d(autocast_operand(x, *half),
+                                   autocast_weight(w, *half),
+                                   autocast_weight(bias, *half),
+                                   options),
+                            *half);
+  }
   check_shapes(x, w, bias, options.groups);
   check_affine_dtypes("conv2d", x, w, bias);
   const Size2 size(w.size(2), w.size(3));

@@ -1,5 +1,6 @@
 #include "accrue/autograd/ops/linear.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/row_matrix.h"
@@ -67,6 +68,12 @@ struct LinearNode final : OpNode<3> {
 }  // namespace
 
 Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
+  if (const auto half = autocast_dtype()) {
+    const Autocast off(*half, false);
+    return autocast_operand(
+        linear(autocast_operand(x, *half), autocast_weight(w, *half), autocast_weight(bias, *half)),
+        *half);
+  }
   check_linear("linear", x, w, bias);
   const std::int64_t rows = affine_rows("linear", x, 1, w, bias);
   const Tensor x_rows = as_rows(x.value());

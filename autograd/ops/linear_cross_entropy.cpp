@@ -1,10 +1,12 @@
 #include "accrue/autograd/ops/linear_cross_entropy.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/core/same_device.h"
 #include "accrue/kernels/cross_entropy.h"
+#include "accrue/kernels/elementwise.h"
 #include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/program_segments.h"
@@ -39,6 +41,7 @@ Matrix<T> rows_of(const Matrix<T>& matrix, std::int64_t begin, std::int64_t coun
 struct Operands {
   Tensor x, w, bias, target;
   CrossEntropyOptions options;
+  std::optional<DType> half;  ///< what logits and their gradients are rounded to
 };
 
 /// The rows cut into chunks, at least one, whose logits share one piece of memory.
@@ -50,6 +53,7 @@ class Chunks {
       : operands_(operands),
         chunk_rows_(chunk_rows),
         num_rows_(operands.x.shape()[0]),
+        memory_(logits),
         logits_(mutable_row_matrix<T>(logits)) {}
 
   std::int64_t count() const {
@@ -74,6 +78,18 @@ class Chunks {
                                               matrix_of<T>(operands_.w),
                                               bias.defined() ? bias.data<T>() : nullptr,
                                               logits(chunk)});
+    round(chunk);
+  }
+  /// What lies in the place of the logits, as autocast hands it on.
+  void round(std::int64_t chunk) const {
+    if (!operands_.half) return;
+    Tensor part = memory_.narrow(0, 0, logits(chunk).rows);
+    kernels::launch(device(),
+                    kernels::UnaryForward{*operands_.half == DType::bfloat16
+                                              ? kernels::UnaryOp::round_to_bfloat16
+                                              : kernels::UnaryOp::round_to_float16,
+                                          part,
+                                          part});
   }
   kernels::CrossEntropyInputs<T> inputs(std::int64_t chunk) const {
     const CrossEntropyOptions& options = operands_.options;
@@ -87,6 +103,7 @@ class Chunks {
  private:
   const Operands& operands_;
   std::int64_t chunk_rows_, num_rows_;
+  Tensor memory_;
   Matrix<T> logits_;
 };
 
@@ -188,6 +205,7 @@ struct LinearCrossEntropyNode final : OpNode<3> {
                                                        dloss.data<T>() + begin * stride,
                                                        stride,
                                                        chunks.logits(i)});
+      chunks.round(i);
       const Matrix<const T> dy = chunks.logits(i);
       if (bias) {
         bias->run([&](auto program, auto buffers) {
@@ -245,8 +263,9 @@ Operands dense_operands(const Variable& x,
                         const Variable& w,
                         const Variable& bias,
                         const Tensor& target,
-                        const CrossEntropyOptions& options) {
-  Operands result{x.value(), w.value(), bias.value(), target.contiguous(), options};
+                        const CrossEntropyOptions& options,
+                        std::optional<DType> half) {
+  Operands result{x.value(), w.value(), bias.value(), target.contiguous(), options, half};
   for (Tensor* vector : {&result.bias, &result.options.class_weights}) {
     if (vector->defined()) *vector = vector->contiguous();
   }
@@ -261,20 +280,20 @@ SampleAxis axis_of_rows(const Operands& operands) {
   return mixed ? SampleAxis::mixed() : axis.is_major() ? axis : SampleAxis{};
 }
 
-}  // namespace
-
-Variable linear_cross_entropy_rows(const Variable& x,
-                                   const Variable& w,
-                                   const Variable& bias,
-                                   const Tensor& target,
-                                   const CrossEntropyOptions& options,
-                                   std::int64_t chunk_rows) {
+/// Logits are rounded to `half` if it is given; x, w and bias are then rounded already.
+Variable fused_rows(const Variable& x,
+                    const Variable& w,
+                    const Variable& bias,
+                    const Tensor& target,
+                    const CrossEntropyOptions& options,
+                    std::int64_t chunk_rows,
+                    std::optional<DType> half) {
   check(x, w, bias, target, options, chunk_rows);
   const std::int64_t rows_per_sample = affine_rows("linear_cross_entropy", x, 1, w, bias);
   const Device device = x.device();
   chunk_rows = chunk_rows == 0 ? chunk_for(x.shape()[0], w.shape()[0], x.dtype())
                                : std::clamp<std::int64_t>(x.shape()[0], 1, chunk_rows);
-  const Operands operands = dense_operands(x, w, bias, target, options);
+  const Operands operands = dense_operands(x, w, bias, target, options, half);
   const Tensor& labels = operands.target;
   if (device.is_cpu()) {
     kernels::check_targets(
@@ -313,6 +332,26 @@ Variable linear_cross_entropy_rows(const Variable& x,
       x,
       w,
       bias);
+}
+
+}  // namespace
+
+Variable linear_cross_entropy_rows(const Variable& x,
+                                   const Variable& w,
+                                   const Variable& bias,
+                                   const Tensor& target,
+                                   const CrossEntropyOptions& options,
+                                   std::int64_t chunk_rows) {
+  const auto half = autocast_dtype();
+  if (!half || x.dtype() != DType::float32)
+    return fused_rows(x, w, bias, target, options, chunk_rows, {});
+  return fused_rows(autocast_operand(x, *half),
+                    autocast_weight(w, *half),
+                    autocast_weight(bias, *half),
+                    target,
+                    options,
+                    chunk_rows,
+                    half);
 }
 
 }  // namespace accrue

@@ -1,5 +1,6 @@
 #include "accrue/autograd/ops/matmul.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/core/same_device.h"
@@ -100,6 +101,10 @@ SampleAxis joint_axis(const Tensor& a, const Tensor& b, int rank) {
 }  // namespace
 
 Variable matmul(const Variable& a, const Variable& b) {
+  if (const auto half = autocast_dtype()) {
+    const Autocast off(*half, false);
+    return autocast_operand(matmul(autocast_operand(a, *half), autocast_operand(b, *half)), *half);
+  }
   check_matmul(a, b);
   const Shape dims = broadcast_shapes(leading(a.shape()), leading(b.shape()), "matmul");
   const SampleAxis axis = joint_axis(a.value(), b.value(), dims.rank() + 2);

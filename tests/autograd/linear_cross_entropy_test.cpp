@@ -1,6 +1,7 @@
 // The fused linear layer and cross-entropy: the bits of both apart, in chunks, windows and graphs.
 #include "accrue/autograd/ops/linear_cross_entropy.h"
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/embedding.h"
@@ -164,6 +165,19 @@ TEST_CASE("autograd.linear_cross_entropy: the bits are those of both apart, what
     }
   }
   MESSAGE("bits of linear and cross_entropy apart: ", count, " runs");
+}
+
+TEST_CASE("autograd.linear_cross_entropy: under autocast too the bits are those of both apart") {
+  std::mt19937_64 random(5);
+  const Problem problem({33, 70, 16}, true, true, random);
+  const std::vector<Tensor> single = run(problem, problem.apart());
+  for (const DType half : {DType::bfloat16, DType::float16}) {
+    const Autocast scope(half);
+    const std::vector<Tensor> wanted = run(problem, problem.apart());
+    CHECK_FALSE(same(wanted, single));
+    for (const std::int64_t chunk : {0, 1, 7, 33})
+      CHECK(same(run(problem, problem.fused(chunk)), wanted));
+  }
 }
 
 TEST_CASE("autograd.linear_cross_entropy: gradients continue in grad() as those of both apart do") {
