@@ -25,17 +25,6 @@ double norm_of(std::span<const Gradient> gradients, double norm_type) {
   return norm_type == 2 ? std::sqrt(total) : total;
 }
 
-/// The gradients, made dense where they are not, so that each element has one place to write to.
-std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Gradient> gradients) {
-  for (auto& [position, gradient] : gradients) {
-    if (gradient.is_contiguous()) continue;
-    gradient = gradient.contiguous();
-    Variable parameter = parameters[position];
-    parameter.set_grad(gradient);
-  }
-  return gradients;
-}
-
 void scale(Tensor gradient, double factor) {
   kernels::launch(gradient.device(),
                   kernels::ScalarForward{kernels::BinaryOp::mul, gradient, factor, gradient});

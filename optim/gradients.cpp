@@ -28,6 +28,16 @@ std::vector<Gradient> gradients_of(const ParameterList& parameters) {
   return gradients;
 }
 
+std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Gradient> gradients) {
+  for (auto& [position, gradient] : gradients) {
+    if (gradient.is_contiguous()) continue;
+    gradient = gradient.contiguous();
+    Variable parameter = parameters[position];
+    parameter.set_grad(gradient);
+  }
+  return gradients;
+}
+
 void check_finite(const ParameterList& parameters,
                   std::span<const Gradient> gradients,
                   const char* operation) {

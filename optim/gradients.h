@@ -16,6 +16,9 @@ struct Gradient {
 /// Errors: StateError while a window is not finished.
 std::vector<Gradient> gradients_of(const ParameterList& parameters);
 
+/// The gradients, made dense where they are not, so that each element has one place to write to.
+std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Gradient> gradients);
+
 /// Errors: StateError naming the first parameter and element that is NaN or infinite.
 void check_finite(const ParameterList& parameters,
                   std::span<const Gradient> gradients,

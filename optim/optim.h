@@ -6,6 +6,7 @@
 #include "accrue/optim/adamw.h"
 #include "accrue/optim/chained_schedules.h"
 #include "accrue/optim/clip.h"
+#include "accrue/optim/grad_scaler.h"
 #include "accrue/optim/one_cycle.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/parameter_list.h"
