@@ -53,6 +53,7 @@ AcceleratorOptions checked(AcceleratorOptions options) {
                "accelerator",
                "windows deal batches in their own way, got a dataloader_config; use "
                "Compat::accelerate(), or prepare_data_loader() for evaluation");
+  options.mixed_precision = mixed_precision_or_environment(options.mixed_precision);
   return options;
 }
 
@@ -61,6 +62,7 @@ AcceleratorOptions checked(AcceleratorOptions options) {
 Accelerator::Accelerator(AcceleratorOptions options)
     : ProcessState(options.process_group),
       options_(checked(std::move(options))),
+      loss_scale_(options_),
       steps_(checked_steps(options_)),
       sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
                             options_.gradient_accumulation_plugin->sync_with_dataloader),
@@ -224,12 +226,19 @@ AccumulateScope Accelerator::enter() {
                  "in one scope");
     micro_batch_.emplace(pass->window, pass->step.positions.begin, pass->step.positions.end);
     pass->entered = true;
+    loss_scale_.open();  // also on ranks whose loss wants no gradient: all meet to unscale
   }
   in_scope_ = true;
   pass_ = pass;
   sync_gradients_ = next_sync(pass);
   window_finished_ = false;
-  return AccumulateScope(*this);
+  return {*this, dtype_of_products(mixed_precision())};
+}
+
+std::optional<Autocast> Accelerator::autocast() const {
+  const auto half = dtype_of_products(mixed_precision());
+  if (!half) return std::nullopt;
+  return std::optional<Autocast>(std::in_place, *half);
 }
 
 void Accelerator::exit() noexcept {
@@ -261,7 +270,7 @@ void Accelerator::backward(const Loss& loss) {
       throw;
     }
     partial_ = !sync_gradients_;
-    if (sync_gradients_) finish_window();
+    if (sync_gradients_) should_step();
     return;
   }
   const double weight = loss.weight().value();
@@ -271,7 +280,7 @@ void Accelerator::backward(const Loss& loss) {
   plain_weight_.add(loss.weight());
   if (weight > 0) plain_sum_ += loss.mean() * weight;
   plain_dtype_ = loss.rows().dtype();
-  if (sync_gradients_) finish_window();
+  if (sync_gradients_) should_step();
 }
 
 void Accelerator::backward(const Variable& loss) {
@@ -280,6 +289,7 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
+  if (sync_gradients_) skipped_ = false;
   const bool averages_now = averages() && num_no_sync_ == 0;
   plain_backward(loss / static_cast<double>(steps_), averages_now);
   if (averages_now) average_gradients();
@@ -287,8 +297,10 @@ void Accelerator::backward(const Variable& loss) {
 
 /// Where all ranks average afterwards, they must learn that this one cannot.
 void Accelerator::plain_backward(const Variable& loss, bool averages) {
+  loss_scale_.open();
+  const double scale = loss_scale_.factor();
   try {
-    loss.backward();
+    (scale == 1 ? loss : loss * scale).backward();
   } catch (...) {
     if (averages) fail_average(dist::caught_text());
     throw;
@@ -322,9 +334,8 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
   if (reduces()) reduction().begin(pass, weight);
   try {
     if (rows.requires_grad()) {
-      if (!one_.defined() || one_.dtype() != rows.dtype() || one_.device() != rows.device())
-        one_ = Tensor::ones({1}, rows.dtype(), rows.device());
-      Engine({}).run(rows, one_.expand(rows.shape()));
+      const Tensor start = Tensor::full({1}, loss_scale_.factor(), rows.dtype(), rows.device());
+      Engine({}).run(rows, start.expand(rows.shape()));
       pass.window.check_uses();
     }
     pass.loss.add(batch, rows.value(), rows_each);

@@ -2,13 +2,14 @@
 // divided.
 #pragma once
 
-#include "accrue/nn/module.h"
+#include "accrue/nn/layer.h"
 #include "accrue/optim/clip.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/schedule.h"
 #include "accrue/train/distributed_data_parallel.h"
 #include "accrue/train/loader.h"
 #include "accrue/train/options.h"
+#include "accrue/train/precision.h"
 #include "accrue/train/prepared.h"
 #include "accrue/train/process_state.h"
 
@@ -28,6 +29,10 @@ class WindowReduction;
 /// backward() adds row by row into lanes, and the window is divided once by its weight. With
 /// `invariant = false` gradients are plain chains in call order, summed over ranks, and any
 /// operation is allowed.
+///
+/// With mixed precision prepared layers, and all within accumulate(), compute under Autocast. In
+/// fp16 backward() scales the loss; where a window ends gradients are unscaled, before clipping,
+/// and when one of any rank is NaN or infinite no rank steps and the scale is lowered.
 ///
 /// Threads: belongs to one thread. Lifetime: prepared objects borrow it and what they wrap.
 class Accelerator : public ProcessState {
@@ -96,6 +101,15 @@ class Accelerator : public ProcessState {
     return NoSyncScope(*this);
   }
 
+  /// Autocast as in accumulate(), for code outside it; nothing without mixed precision.
+  [[nodiscard]] std::optional<Autocast> autocast() const;
+  /// Not null in fp16: its scale, to be saved and loaded.
+  optim::GradScaler* scaler() { return loss_scale_.scaler(); }
+  MixedPrecision mixed_precision() const { return *options_.mixed_precision; }
+  /// Unscales gradients where a window ended, unless that was done: clipping and step() do it too,
+  /// backward(Loss) at once. Collective with several ranks in fp16.
+  void unscale_gradients() { should_step(); }
+
   /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards;
   /// several ranks sum them meanwhile.
   /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped); an
@@ -113,7 +127,8 @@ class Accelerator : public ProcessState {
   const AcceleratorOptions& options() const { return options_; }
   /// Where prepare() moves models and loaders move batches.
   Device device() const { return options_.device; }
-  /// True when the last window had weight 0, so that optimizers and schedulers did not step.
+  /// True when the last window had weight 0, or in fp16 a gradient that was NaN or infinite, so
+  /// that optimizers and schedulers did not step.
   bool optimizer_step_was_skipped() const { return skipped_; }
   std::int64_t num_skipped_windows() const { return num_skipped_; }
   /// The mean loss of the last finished window, reduced like a gradient; NaN before the first and
@@ -121,7 +136,8 @@ class Accelerator : public ProcessState {
   /// plain chain over micro-batches.
   double window_loss() const { return window_loss_; }
 
-  /// optim::clip_grad_norm at window ends; elsewhere it does nothing and returns 0.
+  /// optim::clip_grad_norm at window ends, of unscaled gradients; elsewhere, and where the step is
+  /// skipped, it does nothing and returns 0.
   double clip_grad_norm(const optim::ParameterList& parameters,
                         double max_norm,
                         double norm_type = 2);
@@ -140,6 +156,8 @@ class Accelerator : public ProcessState {
   template <std::derived_from<nn::Module> Model>
   Model& prepare_one(Model& model) {
     add_model(model);
+    if constexpr (std::derived_from<Model, nn::Layer>)
+      model.set_autocast(dtype_of_products(mixed_precision()));
     return model;
   }
   PreparedOptimizer prepare_one(optim::Optimizer& optimizer) {
@@ -190,9 +208,12 @@ class Accelerator : public ProcessState {
   void fail_average(const std::string& reason);
   void broadcast_buffers();
   void record_window(double sum, double weight, DType dtype);
+  optim::ParameterList optimized_parameters() const;
   void divide_gradients(double weight);
+  void unscale_window();
 
   AcceleratorOptions options_;
+  LossScale loss_scale_;
   std::int64_t steps_;
   bool sync_with_dataloader_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
@@ -202,7 +223,6 @@ class Accelerator : public ProcessState {
   std::unique_ptr<WindowReduction> reduction_;
   std::unique_ptr<RankMean> mean_;
   std::optional<MicroBatch> micro_batch_;
-  Tensor one_;                  ///< the gradient of every row loss
   LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated
   std::int64_t counter_ = 0;    ///< upstream's step counter
   int num_no_sync_ = 0;

@@ -3,6 +3,7 @@
 
 #include "accrue/data/window_plan.h"
 #include "accrue/dist/process_group.h"
+#include "accrue/optim/grad_scaler.h"
 
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,10 @@ struct DataLoaderConfiguration {
   bool even_batches = true;  ///< repeat samples where the last batches of ranks would differ
 };
 
+/// What products compute with, as Accelerate's mixed_precision: bfloat16 or float16 operands, while
+/// weights, their gradients and the optimizer stay float32. See autograd/autocast.h.
+enum class MixedPrecision : std::uint8_t { no, bf16, fp16 };
+
 struct AcceleratorOptions {
   std::int64_t gradient_accumulation_steps = 1;  ///< A, micro-batches per optimizer step
   std::int64_t global_batch_size = 0;  ///< B, samples per optimizer step; 0: W * A * loader batch
@@ -51,6 +56,11 @@ struct AcceleratorOptions {
   Device device = {};
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;
+  /// Default: what ACCELERATE_MIXED_PRECISION says, which `accrue launch` sets, else no.
+  std::optional<MixedPrecision> mixed_precision = std::nullopt;
+  /// Of fp16. Default: torch's, with a scale of 1,024 for losses that are sums; with compat, where
+  /// they are means, 65,536.
+  std::optional<optim::GradScalerOptions> grad_scaler = std::nullopt;
   bool step_scheduler_with_optimizer = true;  ///< false: scheduler.step() always acts
   // How ranks sum gradients: in buckets, of which the first is small. Bits do not depend on it.
   std::int64_t first_bucket_bytes = std::int64_t{1} << 20;

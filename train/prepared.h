@@ -1,23 +1,30 @@
 // What prepare() and accumulate() return: wrappers that act only when a window has ended.
 #pragma once
 
+#include "accrue/autograd/autocast.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/schedule.h"
+
+#include <optional>
 
 namespace accrue::train {
 
 class Accelerator;
 
-/// The open micro-batch; closes it at the end of the C++ scope.
+/// The open micro-batch, with the autocast of mixed precision; closes at the end of the C++ scope.
 class AccumulateScope {
  public:
-  explicit AccumulateScope(Accelerator& accelerator) : accelerator_(&accelerator) {}
+  AccumulateScope(Accelerator& accelerator, std::optional<DType> half)
+      : accelerator_(&accelerator) {
+    if (half) autocast_.emplace(*half);
+  }
   AccumulateScope(const AccumulateScope&) = delete;
   AccumulateScope& operator=(const AccumulateScope&) = delete;
   ~AccumulateScope();
 
  private:
   Accelerator* accelerator_;
+  std::optional<Autocast> autocast_;
 };
 
 /// Keeps the gradients of plain passes local until the C++ scope ends.
@@ -39,7 +46,8 @@ class PreparedOptimizer {
   PreparedOptimizer(Accelerator& accelerator, optim::Optimizer& optimizer)
       : accelerator_(&accelerator), optimizer_(&optimizer) {}
 
-  /// Steps if the window ended and had a weight. Errors: of the optimizer.
+  /// Steps if the window ended and had a weight, and in fp16 no gradient overflowed. Errors: of the
+  /// optimizer.
   void step();
   /// Drops the gradients of a window that ended, and always what a failed backward pass left.
   void zero_grad();
@@ -51,8 +59,8 @@ class PreparedOptimizer {
   optim::Optimizer* optimizer_;
 };
 
-/// A schedule that advances once per optimizer step; with Compat as upstream, once per rank unless
-/// the ranks split batches, but not beyond its end.
+/// A schedule that advances once per optimizer step, not where that is skipped; with Compat as
+/// upstream, once per rank unless the ranks split batches, but not beyond its end.
 class PreparedScheduler {
  public:
   PreparedScheduler(Accelerator& accelerator, optim::Schedule& scheduler)

@@ -1,6 +1,7 @@
 #include "accrue/train/same_loaders.h"
 
 #include "accrue/dist/same_lines.h"
+#include "accrue/train/precision.h"
 
 #include <string>
 
@@ -56,6 +57,8 @@ void check_same_loader(dist::ProcessGroup& group,
                  steps,
                  "\nlanes ",
                  options.lanes,
+                 "\nmixed_precision ",
+                 name_of(mixed_precision_or_environment(options.mixed_precision)),
                  is_contiguous ? "\ncontiguous dealing\n" : "\nround robin dealing\n"));
 }
 

@@ -9,6 +9,19 @@
 #include <utility>
 
 namespace accrue::train {
+namespace {
+
+/// Each parameter once.
+optim::ParameterList distinct(const optim::ParameterList& parameters) {
+  std::set<const Node*> seen;
+  std::vector<optim::ParameterList::Entry> entries;
+  for (const auto& entry : parameters) {
+    if (seen.insert(entry.second.node().get()).second) entries.push_back(entry);
+  }
+  return entries;
+}
+
+}  // namespace
 
 void Accelerator::finish_window() {
   if (std::exchange(window_finished_, true)) return;
@@ -119,16 +132,19 @@ void Accelerator::record_window(double sum, double weight, DType dtype) {
   window_loss_ = mean_of(sum, weight, dtype);
 }
 
+/// Optimizers may share parameters.
+optim::ParameterList Accelerator::optimized_parameters() const {
+  optim::ParameterList parameters;
+  for (const optim::Optimizer* optimizer : optimizers_) parameters.append(optimizer->parameters());
+  return parameters;
+}
+
 void Accelerator::divide_gradients(double weight) {
-  std::set<const Node*> divided;  // optimizers may share parameters
-  for (optim::Optimizer* optimizer : optimizers_) {
-    for (const auto& [name, parameter] : optimizer->parameters()) {
-      if (!divided.insert(parameter.node().get()).second) continue;
-      Tensor grad = parameter.grad();
-      if (!grad.defined()) continue;
-      kernels::launch(grad.device(),
-                      kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
-    }
+  for (const auto& [name, parameter] : distinct(optimized_parameters())) {
+    Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    kernels::launch(grad.device(),
+                    kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
   }
 }
 
@@ -136,7 +152,20 @@ bool Accelerator::should_step() {
   if (!sync_gradients_) return false;
   finish_window();
   if (pass_) pass_->check_intact();
+  if (loss_scale_.is_open()) unscale_window();
   return !skipped_;
+}
+
+/// Of a window without weight there is nothing to unscale.
+void Accelerator::unscale_window() {
+  if (skipped_) return loss_scale_.drop();
+  // Finished gradients are never added to in windows. Elsewhere, what nobody zeroes would be
+  // unscaled again.
+  optim::ParameterList parameters = optimized_parameters();
+  if (options_.invariant) parameters.append(optim::ParameterList(parameters_));
+  skipped_ = true;  // where a rank fails, none steps
+  skipped_ = loss_scale_.unscale(distinct(parameters), process_group());
+  num_skipped_ += skipped_;
 }
 
 bool Accelerator::may_zero_grad() const { return is_compat() ? sync_gradients_ : !partial_; }
@@ -146,6 +175,7 @@ void Accelerator::recover() {
   pass_->window.begin(pass_->window.span(), pass_->window.number());
   pass_->weight = LossWeight();
   pass_->loss.drop();
+  loss_scale_.drop();
   partial_ = false;
   if (window_finished_ && num_processes() > 1) {
     skipped_ = true;  // all ranks have given the window up
