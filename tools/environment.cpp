@@ -42,7 +42,7 @@ std::string mpi_version() {
 
 std::string set_variables() {
   std::string found;
-  for (const char* name : {"ACCRUE_ISA", "ACCRUE_NUM_THREADS"}) {
+  for (const char* name : {"ACCRUE_ISA", "ACCRUE_NUM_THREADS", "ACCELERATE_MIXED_PRECISION"}) {
     const char* const value = std::getenv(name);
     if (value) found += text(found.empty() ? "" : ", ", name, "=", value);
   }

@@ -146,6 +146,13 @@ std::vector<std::string> mpirun_command(const JobRequest& request) {
   add({"-x",
        std::getenv("ACCRUE_NUM_THREADS") ? "ACCRUE_NUM_THREADS"
                                          : text("ACCRUE_NUM_THREADS=", threads)});
+  // What the programs' Accelerators read.
+  const char* const precision = "ACCELERATE_MIXED_PRECISION";
+  if (!s.mixed_precision.empty()) {
+    add({"-x", text(precision, "=", s.mixed_precision)});
+  } else if (std::getenv(precision)) {
+    add({"-x", precision});
+  }
   if (request.label) add({"--tag-output"});
   // The number means nothing on other machines.
   const std::string launcher = std::to_string(s.hostfile.empty() ? getpid() : 0);

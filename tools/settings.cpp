@@ -2,6 +2,7 @@
 
 #include "accrue/bench/support/program.h"
 #include "accrue/core/error.h"
+#include "accrue/train/precision.h"
 
 #include <yaml-cpp/yaml.h>
 
@@ -114,7 +115,7 @@ void add_options(bench::Options& options, Settings& s, std::string& config_file)
   options.word("main_process_ip", s.main_process_ip, "IP", "accepted: Open MPI finds addresses");
   options.integer("main_process_port", s.main_process_port, "accepted: and ports", 0, 65535);
   options.file("hostfile", s.hostfile, "the machines, one a line, as mpirun reads it");
-  options.word("mixed_precision", s.mixed_precision, "no", "no: all arithmetic is float32");
+  options.word("mixed_precision", s.mixed_precision, "MODE", "no, bf16 or fp16");
   options.file("config_file", config_file, "settings that are not given, in Accelerate's YAML");
 }
 
@@ -147,11 +148,7 @@ void check(const Settings& s) {
     refuse(
         text("num_processes must be a multiple of num_machines ", machines, ", got ", processes));
   }
-  if (!s.mixed_precision.empty() && s.mixed_precision != "no") {
-    refuse(text("mixed_precision must be no, since all arithmetic is float32, got '",
-                s.mixed_precision,
-                "'"));
-  }
+  if (!s.mixed_precision.empty()) train::mixed_precision_of(s.mixed_precision);
 }
 
 std::string to_yaml(const Settings& s) {
@@ -171,7 +168,7 @@ std::string to_yaml(const Settings& s) {
   put("machine_rank", std::max<std::int64_t>(s.machine_rank, 0));
   if (!s.main_process_ip.empty()) put("main_process_ip", s.main_process_ip);
   if (s.main_process_port >= 0) put("main_process_port", s.main_process_port);
-  put_word("mixed_precision", "no");
+  put_word("mixed_precision", s.mixed_precision.empty() ? "no" : s.mixed_precision);
   put("use_cpu", true);
   if (!s.hostfile.empty()) {
     out << YAML::Key << "mpirun_config" << YAML::Value << YAML::BeginMap;

@@ -31,7 +31,8 @@ void add_options(bench::Options& options, Settings& settings, std::string& confi
 ///          wrong values, or contradicts itself.
 void read_settings(const std::string& file, Settings& settings);
 
-/// Errors:  ProgramEnd with kConfiguration for settings that do not fit together.
+/// Errors:  ProgramEnd with kConfiguration for settings that do not fit together; ValueError for a
+///          mixed_precision that is none.
 void check(const Settings& settings);
 
 /// The text of a file that Accelerate reads too.

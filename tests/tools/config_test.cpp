@@ -10,8 +10,10 @@
 
 namespace {
 
+using accrue::test::count;
 using accrue::test::run;
 using accrue::test::Run;
+using accrue::test::shell;
 
 /// A file in the temporary folder, removed at the end.
 class File {
@@ -98,6 +100,20 @@ TEST_CASE("tools.config: launch reads a file of Accelerate's and names the keys 
             ": no effect here: debug, downcast_bf16, main_training_function\n");
 }
 
+TEST_CASE("tools.config: a mixed precision is kept, and launch hands it on") {
+  const File file;
+  const std::string config = "accrue config --config_file " + file.path();
+  CHECK(count(run(config + " --mixed_precision bf16").output, "mixed_precision: 'bf16'\n") == 1);
+  CHECK(run(config).output == file.content());
+  const std::string launch = "./accrue launch --num_processes 2 ";
+  const std::string print = " printenv ACCELERATE_MIXED_PRECISION";
+  const std::string from_file = launch + "--config_file " + file.path();
+  CHECK(shell(from_file + print).output == "bf16\nbf16\n");
+  CHECK(shell(from_file + " --mixed_precision fp16" + print).output == "fp16\nfp16\n");
+  CHECK(shell("ACCELERATE_MIXED_PRECISION=bf16 " + launch + print).output == "bf16\nbf16\n");
+  CHECK(shell(launch + print).code == 1);  // not set
+}
+
 TEST_CASE("tools.config: Accelerate's -1 leaves the number of processes open") {
   const File file("distributed_type: NO\nnum_processes: -1\n");
   CHECK(run("accrue launch --config_file " + file.path() + kEchoRank).output == "of 1\n");
@@ -117,9 +133,9 @@ TEST_CASE("tools.config: files that contradict themselves or this build are refu
   check_refused("compute_environment: AMAZON_SAGEMAKER\n",
                 78,
                 ": compute_environment must be LOCAL_MACHINE, got 'AMAZON_SAGEMAKER'");
-  check_refused("mixed_precision: bf16\n",
+  check_refused("mixed_precision: fp8\n",
                 78,
-                "mixed_precision must be no, since all arithmetic is float32, got 'bf16'");
+                "[accelerator] mixed_precision must be no, bf16 or fp16, got 'fp8'");
   check_refused("num_machines: 2\nnum_processes: 2\nmachine_rank: 2\n",
                 78,
                 "machine_rank must be below num_machines 2, got 2");

@@ -157,9 +157,9 @@ TEST_CASE("tools.launch: what cannot work is refused with what to do") {
                 64,
                 "--num_processes must be an integer in [1, 2147483647], got '0'; --help lists the "
                 "options");
-  check_refused("launch --mixed_precision bf16 true",
+  check_refused("launch --mixed_precision fp8 true",
                 78,
-                "mixed_precision must be no, since all arithmetic is float32, got 'bf16'");
+                "[accelerator] mixed_precision must be no, bf16 or fp16, got 'fp8'");
   check_refused("launch --num_machines 2 --num_processes 2 true",
                 78,
                 "--num_machines 2 needs --hostfile FILE with the name of each machine on a line, "
