@@ -27,6 +27,7 @@ namespace accrue::bench {
 namespace {
 
 using reference::Fault;
+using reference::Half;
 using reference::Training;
 
 /// One way to spread a window.
@@ -38,8 +39,11 @@ struct Topology {
 };
 
 /// What the command line asks for.
+const std::vector<std::string> kPrecisions = {"no", "bf16", "fp16"};  // of Half
+
 struct Settings {
   bool quick = false, only_threads = false;
+  Half half = Half::none;
   Device device = {};
 };
 
@@ -50,13 +54,16 @@ const char* name_of(data::Dealing dealing) {
   return dealing == data::Dealing::contiguous ? "contiguous" : "round robin";
 }
 
-Training training_of(std::int64_t global_batch_size, int lanes) {
+/// fp16 scales the loss as Accelerator does.
+Training training_of(std::int64_t global_batch_size, int lanes, Half half) {
   return {.global_batch_size = global_batch_size,
           .lanes = lanes,
           .epochs = 2,
           .lr = 0.05,
           .momentum = 0.9,
-          .max_norm = 0.5};
+          .max_norm = 0.5,
+          .half = half,
+          .loss_scale = half == Half::float16 ? 1024.0f : 1.0f};
 }
 
 /// Two whole windows; those, and one that cuts a lane.
@@ -180,17 +187,18 @@ void check_topologies(const InvarianceCase& whole,
 template <class HashesOf>
 int check_all(const std::vector<int>& world_sizes,
               const HashesOf& hashes_of,
-              bool quick,
+              const Settings& settings,
               bool print) {
   const std::vector<std::int64_t> sizes =
-      quick ? std::vector<std::int64_t>{24} : std::vector<std::int64_t>{16, 24, 30};
-  const std::vector<int> lanes = quick ? std::vector<int>{8} : std::vector<int>{8, 16};
+      settings.quick ? std::vector<std::int64_t>{24} : std::vector<std::int64_t>{16, 24, 30};
+  const std::vector<int> lanes = settings.quick ? std::vector<int>{8} : std::vector<int>{8, 16};
   int differing = 0;
   for (const InvarianceCase& whole : invariance_cases(data_set_sizes(30).back())) {
     Count model;
     for (const std::int64_t global : sizes) {
       for (const int l : lanes)
-        check_topologies(whole, training_of(global, l), world_sizes, hashes_of, model);
+        check_topologies(
+            whole, training_of(global, l, settings.half), world_sizes, hashes_of, model);
     }
     differing += model.differing;
     if (print) {
@@ -218,9 +226,9 @@ constexpr Tooth kTeeth[] = {{"ranks' sums in a ring", Fault::add_finished_produc
                             {"nodes swapped", Fault::swap_lanes}};
 
 /// Prints which wrong reductions over three ranks change the bits; returns how many do not.
-int check_teeth(const InvarianceCase& whole) {
+int check_teeth(const InvarianceCase& whole, Half half) {
   constexpr std::int64_t kGlobal = 24;
-  Training training = training_of(kGlobal, 8);
+  Training training = training_of(kGlobal, 8, half);
   training.micro_batch_size = kGlobal / 3;
   std::vector<reference::Sample> samples(whole.samples.begin(),
                                          whole.samples.begin() + kGlobal + 4);
@@ -254,7 +262,7 @@ int run_processes(dist::ProcessGroup& world, const Settings& settings) {
   };
   const bool is_main = world.rank() == 0;
   if (is_main) fmt::print("\nRanks as {} processes:\n", world.size());
-  return check_all({world.size()}, hashes_of, settings.quick, is_main) == 0 ? kDone : kClaimFailed;
+  return check_all({world.size()}, hashes_of, settings, is_main) == 0 ? kDone : kClaimFailed;
 }
 
 /// Runs this program on `count` processes and returns its exit code.
@@ -265,6 +273,7 @@ int start_processes(int count, const Settings& settings) {
       "mpirun", "--oversubscribe", "-n", std::to_string(count), program};
   if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
   if (settings.quick) words.push_back("--quick");
+  words.push_back("--mixed_precision=" + kPrecisions[static_cast<std::size_t>(settings.half)]);
   if (!settings.device.is_cpu()) words.push_back("--device=" + settings.device.str());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -292,14 +301,15 @@ int run_all(const Settings& settings) {
       [&](const InvarianceCase& start, const Training& training, const Topology& topology) {
         return thread_hashes(start, training, topology, settings.device);
       };
-  const int differing = check_all(world_sizes, hashes_of, quick, true);
+  const int differing = check_all(world_sizes, hashes_of, settings, true);
   int num_failed = 0;
   for (const int count : quick ? std::vector<int>{2} : std::vector<int>{2, 3, 4}) {
     if (!settings.only_threads) num_failed += start_processes(count, settings) != kDone;
   }
   fmt::print("\nWrong reductions over 3 ranks:\n");
   int num_unseen = 0;
-  for (const InvarianceCase& start : invariance_cases(64)) num_unseen += check_teeth(start);
+  for (const InvarianceCase& start : invariance_cases(64))
+    num_unseen += check_teeth(start, settings.half);
   fmt::print("\n{} runs on threads differ; {} jobs of processes failed; {} faults stay unseen\n",
              differing,
              num_failed,
@@ -309,11 +319,14 @@ int run_all(const Settings& settings) {
 
 int run(int argc, char** argv) {
   Settings settings;
+  std::size_t precision = 0;
   Options options("Trains three models on every topology and compares the bits.");
   options.flag("quick", settings.quick, "fewer ranks, only B = 24 with 8 lanes");
   options.flag("only_threads", settings.only_threads, "no processes, so no mpirun");
   options.device(settings.device);
+  options.choice("mixed_precision", precision, kPrecisions, "what products take");
   options.parse(argc, argv);
+  settings.half = Half{static_cast<std::uint8_t>(precision)};
   kernels::set_num_threads(1);
   const auto world = dist::world();
   return world->size() > 1 ? run_processes(*world, settings) : run_all(settings);

@@ -25,6 +25,8 @@ std::vector<reference::Step> train_windows(nn::Layer& net,
   const std::vector<Variable> parameters = net.parameters();
   options.global_batch_size = training.global_batch_size;
   options.lanes = training.lanes;
+  options.mixed_precision = train::MixedPrecision{static_cast<std::uint8_t>(training.half)};
+  options.grad_scaler = optim::GradScalerOptions{.init_scale = training.loss_scale};
   train::Accelerator accelerator(options);
   auto [model, optimizer, loader] = accelerator.prepare(net, optimizer_of_net, batches);
 

@@ -16,8 +16,8 @@ inline Loss cross_entropy(const Variable& outputs, const Tensor& labels) {
 }
 
 /// Trains `net` with loader, Accelerator and clipping for training.epochs, in windows of
-/// training.global_batch_size. `batches` has batches of at most training.micro_batch_size. The rest
-/// of the Accelerator's options is `options`.
+/// training.global_batch_size and training.half precision. `batches` has batches of at most
+/// training.micro_batch_size. The rest of the Accelerator's options is `options`.
 std::vector<reference::Step> train_windows(nn::Layer& net,
                                            optim::Optimizer& optimizer,
                                            data::DataLoader& batches,

@@ -1,6 +1,7 @@
 #include "accrue/tests/support/reference_model.h"
 
 #include "accrue/core/bits.h"
+#include "accrue/core/half.h"
 #include "accrue/kernels/scalar/exp.h"
 #include "accrue/kernels/scalar/log.h"
 #include "accrue/tests/support/literal_sum.h"
@@ -31,6 +32,22 @@ void add(Row& sum, const Row& row) {
   for (std::size_t i = 0; i < row.size(); ++i) sum[i] += row[i];
 }
 
+float rounded(float x, Half half) {
+  switch (half) {
+    case Half::bfloat16:
+      return static_cast<float>(BFloat16(x));
+    case Half::float16:
+      return static_cast<float>(Float16(x));
+    case Half::none:
+      break;
+  }
+  return x;
+}
+Row rounded(Row row, Half half) {
+  for (float& value : row) value = rounded(value, half);
+  return row;
+}
+
 /// Sums over some rows.
 struct Sums {
   std::vector<Row> gradients{};  ///< of each layer's weight and bias; once merged, per parameter
@@ -45,16 +62,16 @@ Sums operator+(Sums a, const Sums& b) {
   return a;
 }
 
-// ---- one row forward and backward (contract 5, 10, 11) ----
+// ---- one row forward and backward (contract 5, 10, 11, 20) ----
 
-Row linear(const Row& x, const Parameter& w, const Parameter* bias) {
+Row linear(const Row& x, const Parameter& w, const Parameter* bias, Half half) {
   Row y;
   for (std::int64_t o = 0; o < w.rows; ++o) {
     float acc = 0;
     for (std::int64_t i = 0; i < w.cols; ++i) {
-      acc = std::fma(at(x, i), at(w.values, o * w.cols + i), acc);
+      acc = std::fma(rounded(at(x, i), half), rounded(at(w.values, o * w.cols + i), half), acc);
     }
-    y.push_back(bias ? acc + at(bias->values, o) : acc);
+    y.push_back(rounded(bias ? acc + rounded(at(bias->values, o), half) : acc, half));
   }
   return y;
 }
@@ -98,14 +115,14 @@ void chain_row(const Row& dy, const Row& x, Row& acc) {
   }
 }
 
-Row input_gradient(const Row& dy, const Parameter& w) {
+Row input_gradient(const Row& dy, const Parameter& w, Half half) {
   Row dx;
   for (std::int64_t i = 0; i < w.cols; ++i) {
     float acc = 0;
     for (std::int64_t o = 0; o < w.rows; ++o) {
-      acc = std::fma(at(dy, o), at(w.values, o * w.cols + i), acc);
+      acc = std::fma(at(dy, o), rounded(at(w.values, o * w.cols + i), half), acc);
     }
-    dx.push_back(acc);
+    dx.push_back(rounded(acc, half));
   }
   return dx;
 }
@@ -114,28 +131,39 @@ const Parameter* bias_of(const Model& model, const Layer& layer) {
   return layer.bias < 0 ? nullptr : &model.parameters[static_cast<std::size_t>(layer.bias)];
 }
 
+/// What a row's loss is multiplied with, and its gradient.
+struct RowScale {
+  float loss, gradient;
+};
+
 /// Continues the chains of `lane` by row `r` of a sample.
-void add_row(const Model& model, const Sample& sample, std::size_t r, float dloss, Sums& lane) {
+void add_row(const Model& model,
+             const Sample& sample,
+             std::size_t r,
+             const RowScale& scale,
+             Half half,
+             Sums& lane) {
   const bool classify = model.loss == LossKind::cross_entropy;
   if (classify && sample.classes[r] == kIgnored) return;
   std::vector<Row> x = {sample.inputs[r]};  // the input of each layer, then the result
   for (const Layer& layer : model.layers) {
-    x.push_back(linear(x.back(), model.parameters[layer.weight], bias_of(model, layer)));
+    x.push_back(linear(x.back(), model.parameters[layer.weight], bias_of(model, layer), half));
     if (layer.relu) {
       for (float& value : x.back()) value = value < 0 ? 0 : value;
     }
   }
-  auto [loss, dy] = classify ? cross_entropy(x.back(), sample.classes[r], dloss)
-                             : squared_error(x.back(), sample.targets[r], dloss);
-  lane.loss += loss * dloss;
+  auto [loss, dy] = classify ? cross_entropy(x.back(), sample.classes[r], scale.gradient)
+                             : squared_error(x.back(), sample.targets[r], scale.gradient);
+  lane.loss += loss * scale.loss;
   for (std::size_t l = model.layers.size(); l-- > 0;) {
     if (model.layers[l].relu) {
       for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = x[l + 1][i] > 0 ? dy[i] : 0;
     }
+    dy = rounded(dy, half);
     if (std::all_of(dy.begin(), dy.end(), [](float value) { return value == 0; })) return;
-    chain_row(dy, x[l], lane.gradients[2 * l]);
+    chain_row(dy, rounded(x[l], half), lane.gradients[2 * l]);
     chain_row(dy, {1}, lane.gradients[2 * l + 1]);
-    dy = input_gradient(dy, model.parameters[model.layers[l].weight]);
+    dy = input_gradient(dy, model.parameters[model.layers[l].weight], half);
   }
 }
 
@@ -198,8 +226,10 @@ Sums sum_rows(const Model& model,
     Sums lane = empty_lane(model);
     for (std::int64_t p = std::max(first, begin); p < std::min(last, end); ++p) {
       const Sample& sample = window[static_cast<std::size_t>(p)];
-      const float scale = scale_at(model, window, p, training);
-      for (std::size_t r = 0; r < sample.inputs.size(); ++r) add_row(model, sample, r, scale, lane);
+      const float factor = scale_at(model, window, p, training);
+      const RowScale scale{factor, factor * training.loss_scale};
+      for (std::size_t r = 0; r < sample.inputs.size(); ++r)
+        add_row(model, sample, r, scale, training.half, lane);
     }
     nodes.push_back(lane + empty_lane(model));  // adding +0 closes the lane
   }
@@ -225,12 +255,16 @@ void divide(Sums& sums, std::int64_t count) {
 Sums window_mean(const Model& model, Window window, const Training& training) {
   const Fault fault = training.fault;
   const std::int64_t b = training.micro_batch_size, size = size_of(window);
-  if (fault == Fault::add_finished_product || fault == Fault::mean_of_means) {
+  const bool by_rounded = fault == Fault::round_gradient;
+  if (fault == Fault::add_finished_product || fault == Fault::mean_of_means || by_rounded) {
     const bool by_part = fault == Fault::mean_of_means;
     Sums total;
     for (std::int64_t begin = 0; begin < size; begin += b) {
       Sums part = sum_rows(model, window, begin, std::min(begin + b, size), training);
       if (by_part) divide(part, part.weight);
+      if (by_rounded) {
+        for (Row& gradient : part.gradients) gradient = rounded(gradient, training.half);
+      }
       total = begin == 0 ? part : total + part;
     }
     divide(total, by_part ? (size + b - 1) / b : total.weight);
@@ -283,6 +317,9 @@ std::vector<Step> train(Model& model,
       const Sums mean = window_mean(model, window, training);
       if (mean.weight == 0) continue;
       Step step{mean.loss, mean.gradients};
+      for (Row& gradient : step.gradients) {
+        for (float& value : gradient) value *= 1 / training.loss_scale;
+      }
       std::vector<Row> gradients = step.gradients;
       if (training.max_norm > 0) clip(gradients, training.max_norm);
       for (std::size_t p = 0; p < model.parameters.size(); ++p) {

@@ -1,8 +1,9 @@
 // The scalar reference model: the numerics contract read literally, with plain loops over one row
 // at a time. It is the oracle of every hash.
 //
-// It shares with the library the formulas of exp and log alone. Padding, micro-batches, threads,
-// tiles and the graph do not exist here, so none of them can have an influence.
+// It shares with the library the formulas of exp and log alone, and the types of half precision.
+// Padding, micro-batches, threads, tiles and the graph do not exist here, so none of them can have
+// an influence.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,12 @@ enum class Fault : std::uint8_t {
   scale_by_reciprocals,  ///< losses are scaled by 1/weight * 1/A, and nothing is divided
   mean_of_means,         ///< each micro-batch is divided by its own weight, and the sum by A
   swap_lanes,            ///< lanes 1 and 2 change places in the tree
+  round_gradient,        ///< as add_finished_product, each rounded to half precision, as torch does
 };
+
+/// What operands and results of linear layers are rounded to, and their gradients, but those of
+/// parameters (contract 20).
+enum class Half : std::uint8_t { none, bfloat16, float16 };
 
 struct Training {
   std::int64_t global_batch_size = 1;  ///< B
@@ -58,6 +64,8 @@ struct Training {
   int epochs = 1;
   double lr = 0.1, momentum = 0;
   double max_norm = 0;  ///< 0: no clipping
+  Half half = Half::none;
+  float loss_scale = 1;  ///< of gradients, until the window's end
   Fault fault = Fault::none;
   std::int64_t micro_batch_size = 1;  ///< b; only faults look at it
 };
