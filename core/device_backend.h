@@ -30,7 +30,8 @@ class DeviceBackend {
   /// Gives bytes back; work that was queued before may still use them.
   virtual void free(std::byte* data) noexcept = 0;
 
-  /// Copies bytes; one side may be the host. Errors: DeviceError.
+  /// Copies bytes; one side may be the host. Errors: DeviceError; where the host reads, also the
+  /// IndexError of a kernel before that met an index out of range.
   virtual void copy_bytes(
       void* to, Device to_device, const void* from, Device from_device, std::int64_t bytes) = 0;
   /// Copies elements between tensors of one shape and device, in any layouts and dtypes.
@@ -38,7 +39,8 @@ class DeviceBackend {
   virtual void copy_elements(Tensor& to, const Tensor& from) = 0;
   virtual void fill(Tensor& to, double value) = 0;
 
-  /// Waits until all queued work is done. Errors: DeviceError when some of it failed.
+  /// Waits until all queued work is done. Errors: DeviceError when some of it failed; IndexError as
+  /// copy_bytes().
   virtual void synchronize(Device device) = 0;
 
   virtual const kernels::LaunchTable& launchers() const = 0;
@@ -60,6 +62,7 @@ int cuda_device_count() noexcept;
 std::string why_no_cuda();
 
 /// Waits for the work that was queued on a device; nothing for the CPU.
+/// Errors: IndexError, once, of a kernel that met an index out of range; DeviceError.
 void synchronize(Device device);
 
 }  // namespace accrue

@@ -1,5 +1,5 @@
 // Cross-entropy on CUDA: a team per row, in the operations that kernels/cross_entropy.h lists.
-#include "accrue/kernels/cuda/fault.h"
+#include "accrue/kernels/cuda/fault.cuh"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/row_checks.h"

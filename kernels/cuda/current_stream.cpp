@@ -1,5 +1,6 @@
 #include "accrue/kernels/cuda/current_stream.h"
 
+#include "accrue/kernels/cuda/fault.h"
 #include "accrue/kernels/cuda/runtime.h"
 
 #include <array>
@@ -10,6 +11,7 @@ namespace accrue::kernels::cuda {
 namespace {
 
 constexpr std::size_t kNumOthers = 8;
+constexpr int kNoFault = 0;
 
 /// The streams of all devices, made when they are first asked for. Never destroyed.
 class Streams {
@@ -34,7 +36,10 @@ class Streams {
   static Stream made(int device, Stream& stream) {
     if (stream.handle == nullptr) {
       const DeviceScope scope(device);
-      stream = make_stream();
+      Stream fresh = make_stream();
+      fresh.fault = static_cast<int*>(allocate_memory(sizeof(int)));
+      copy(fresh.fault, &kNoFault, sizeof(int), fresh);
+      stream = fresh;
     }
     return stream;
   }
@@ -60,6 +65,15 @@ Stream current_stream(int device) {
   const auto found = chosen().find(device);
   const bool is_chosen = found != chosen().end() && found->second.handle != nullptr;
   return is_chosen ? found->second : streams().main(device);
+}
+
+void finish(Stream stream) {
+  if (stream.fault == nullptr) return synchronize(stream);
+  int noted = kNoFault;
+  copy(&noted, stream.fault, sizeof noted, stream);  // the host waits for it
+  if (noted == kNoFault) return;
+  copy(stream.fault, &kNoFault, sizeof noted, stream);
+  throw_fault(noted);
 }
 
 Stream next_stream(int device) { return streams().next(device); }

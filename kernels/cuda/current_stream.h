@@ -9,6 +9,11 @@ namespace accrue::kernels::cuda {
 /// unless a StreamScope says otherwise.
 Stream current_stream(int device);
 
+/// Waits for the work of a stream, of its device, and throws what kernels noted meanwhile.
+///
+/// Errors:  IndexError of throw_fault(), once; those of synchronize().
+void finish(Stream stream);
+
 /// One of a device's few other streams, in turn.
 Stream next_stream(int device);
 

@@ -1,5 +1,5 @@
 // Embedding on CUDA: rows copied by teams; their gradients sorted by table row, without atomics.
-#include "accrue/kernels/cuda/fault.h"
+#include "accrue/kernels/cuda/fault.cuh"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/quad.cuh"
 #include "accrue/kernels/cuda/row_team.cuh"

@@ -1,17 +1,12 @@
-// Fault: what a kernel finds wrong with its operands and cannot throw.
+// Fault: what a kernel finds wrong with its operands and cannot throw, for the host to throw.
 #pragma once
 
 #include "accrue/core/error.h"
-#include "accrue/kernels/cuda/platform.h"
 
 namespace accrue::kernels::cuda {
 
 /// The number that a kernel leaves in Stream::fault; of several the largest.
 enum class Fault : int { none, target, table_row, position };
-
-ACCRUE_DEVICE void note_fault(int* word, Fault fault) {
-  if (word != nullptr) atomic_max(word, static_cast<int>(fault));
-}
 
 /// Throws what Stream::fault says, if anything.
 ///

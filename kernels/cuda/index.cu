@@ -1,6 +1,6 @@
 // Picking by index on CUDA, and the gradients added back without atomics.
 #include "accrue/kernels/cuda/each.cuh"
-#include "accrue/kernels/cuda/fault.h"
+#include "accrue/kernels/cuda/fault.cuh"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/elementwise_checks.h"
 #include "accrue/kernels/index_checks.h"

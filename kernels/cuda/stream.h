@@ -10,7 +10,7 @@ struct Stream {
   /// when it next waits, and calls throw_fault(). Null: nothing is noted.
   int* fault = nullptr;
 
-  bool operator==(const Stream&) const = default;
+  bool operator==(const Stream& other) const { return handle == other.handle; }
 };
 
 /// A cudaEvent_t.

@@ -68,6 +68,7 @@ class Queues {
   /// is given up while only steps of others can help.
   template <class Done>
   void run(Lock& lock, const Stream* wanted, const Done& is_done) {
+    if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
     if (is_done()) return;
     std::optional<Access> access(std::in_place, *this);
     while (!is_done()) {

@@ -2,6 +2,7 @@
 #include "accrue/core/tensor.h"
 
 #include "accrue/core/device_backend.h"
+#include "accrue/kernels/embedding.h"
 #include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
 #include "accrue/tests/support/doctest.h"
@@ -110,4 +111,25 @@ TEST_CASE("cuda.tensor: what has no kernel says so and how to go on") {
       "[linear] runs only on the CPU for these arguments, got tensors on cuda:0; move them with "
       "to(Device::cpu())",
       DeviceError);
+}
+
+TEST_CASE("cuda.tensor: an index out of range is thrown where the host next reads, once") {
+  const Tensor table = numbers({3, 2}).to(kGpu);
+  const Tensor indices = Tensor::of<std::int64_t>({0, 3}).to(kGpu);
+  Tensor rows = Tensor::empty({2, 2}, DType::float32, kGpu);
+  const auto look_up = [&] {
+    kernels::launch(
+        kGpu,
+        kernels::EmbeddingForward<float>{kernels::row_major(table.data<float>(), 3, 2),
+                                         indices.data<std::int64_t>(),
+                                         kernels::row_major(rows.mutable_data<float>(), 2, 2)});
+  };
+  look_up();
+  const std::string said =
+      "[embedding] indices must be rows of the table, got another on CUDA; results since are not "
+      "valid. The same call on the CPU names the place";
+  CHECK_THROWS_WITH_AS(rows.to_vector<float>(), said.c_str(), IndexError);
+  CHECK_NOTHROW(synchronize(kGpu));
+  look_up();
+  CHECK_THROWS_AS(synchronize(kGpu), IndexError);
 }
