@@ -1,5 +1,6 @@
 #include "accrue/autograd/leaf.h"
 
+#include "accrue/core/same_device.h"
 #include "accrue/kernels/elementwise.h"
 #include "accrue/kernels/launch.h"
 
@@ -31,6 +32,7 @@ void Leaf::set_grad(const Tensor& grad) {
                value_.dtype(),
                " like its variable, got ",
                grad.dtype());
+  check_device("set_grad", value_.device(), grad);
   grad_ = grad;
 }
 

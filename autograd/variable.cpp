@@ -2,6 +2,7 @@
 
 #include "accrue/autograd/engine.h"
 #include "accrue/core/print.h"
+#include "accrue/core/same_device.h"
 
 #include <string_view>
 
@@ -58,6 +59,7 @@ Tensor checked_start(const Variable& output, const Tensor& gradient) {
                output.dtype(),
                " like the variable, got ",
                gradient.dtype());
+  check_device("backward", output.device(), gradient);
   return gradient;
 }
 

@@ -25,6 +25,7 @@ void WindowSum::add(const MicroBatch& batch, const Tensor& rows, std::int64_t ro
 std::vector<TreeNode> WindowSum::close() {
   if (!lanes_) return {};
   std::vector<TreeNode> nodes = lanes_->finish(like_);
+  for (TreeNode& node : nodes) node.partial = node.partial.to(Device::cpu());
   lanes_.reset();
   return nodes;
 }

@@ -15,7 +15,8 @@ class WindowSum {
   void add(const MicroBatch& batch, const Tensor& rows, std::int64_t rows_per_sample);
   /// The sum; 0 when nothing was added. The next add() starts a new window.
   double finish();
-  /// The nodes of this rank, where several share the window. The next add() starts a new one.
+  /// The nodes of this rank, on the CPU, where several share the window. The next add() starts a
+  /// new one.
   std::vector<TreeNode> close();
   /// Of the rows.
   DType dtype() const { return like_.defined() ? like_.dtype() : DType::float32; }

@@ -70,6 +70,7 @@ void Storage::move_to(Device device) {
   device_ = device;
   release_ = std::exchange(other->release_, nullptr);
   owner_ = other->owner_;
+  bump_version();
 }
 
 void Storage::destroy(Storage* storage) noexcept {

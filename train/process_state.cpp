@@ -3,6 +3,7 @@
 #include "accrue/core/error.h"
 #include "accrue/dist/world.h"
 #include "accrue/kernels/elementwise.h"
+#include "accrue/kernels/launch.h"
 
 #include <algorithm>
 #include <exception>
@@ -103,8 +104,10 @@ Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const
   group_->all_reduce(result,
                      reduction == RankReduction::max ? dist::ReduceOp::max : dist::ReduceOp::sum);
   if (reduction == RankReduction::mean) {
-    kernels::launch_cpu(kernels::ScalarForward{
-        kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
+    kernels::launch(
+        result.device(),
+        kernels::ScalarForward{
+            kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
   }
   return result.to(tensor.device());
 }

@@ -145,14 +145,14 @@ void WindowReduction::hand_over_rest(const Window& window) {
 
 WindowTotals WindowReduction::finish(LoaderPass& pass) {
   if (!bucketer_.is_open()) begin(pass, pass.weight);
+  dist::NodeSum loss;
   try {
     hand_over_rest(pass.window);
+    loss = {pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
   } catch (...) {
     fail(pass, dist::caught_text());
     throw;
   }
-  dist::NodeSum loss{pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
-  for (TreeNode& node : loss.nodes) node.partial = node.partial.to(Device::cpu());
   const bool has_hooks = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) {
     return p.node()->as_leaf()->has_final_hooks();
   });

@@ -2,7 +2,9 @@
 #include "accrue/accrue.h"
 #include "accrue/core/bits.h"
 #include "accrue/core/device_backend.h"
+#include "accrue/dist/threads.h"
 #include "accrue/kernels/simt/streams.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/simt_check.h"
 
@@ -10,6 +12,7 @@
 #include <vector>
 
 using namespace accrue;
+using test::message;
 
 namespace {
 
@@ -136,5 +139,38 @@ TEST_CASE("device.training: absent devices are refused at once, ranks take devic
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
     const train::Accelerator accelerator({.device = kGpu, .process_group = &group});
     CHECK(accelerator.device() == Device::cuda(group.rank()));
+  });
+}
+
+TEST_CASE("device.training: gradients from another device are refused, values that moved too") {
+  Variable w = Variable::leaf(Tensor::of<float>({1, 2}).to(kGpu));
+  const Tensor near = Tensor::ones({2});
+  const std::string said = "operands must be on one device, got cuda:0 and cpu";
+  CHECK(message<DeviceError>([&] { relu(w).backward(near); }).find(said) != std::string::npos);
+  CHECK(message<DeviceError>([&] { w.set_grad(near); }).find(said) != std::string::npos);
+
+  nn::Linear layer(2, 1);
+  const Variable y = layer(Variable(Tensor::ones({1, 2})));
+  layer.to(kGpu);
+  CHECK_THROWS_AS(y.backward(), StateError);
+}
+
+TEST_CASE("device.training: Evaluation on several ranks has the bits of the CPU") {
+  const auto mean = [](dist::ProcessGroup& group, Device device) {
+    train::Accelerator accelerator(
+        {.global_batch_size = 8, .process_group = &group, .device = device});
+    data::DataLoader batches(samples(22), {.batch_size = 2});
+    auto loader = accelerator.prepare(batches);
+    manual_seed(0);
+    Net net;
+    net.to(accelerator.device());
+    train::Evaluation loss(accelerator);
+    const NoGrad no_grad;
+    for (const auto& batch : loader) loss.add(nn::cross_entropy(net(batch.inputs), batch.labels));
+    return loss.mean();
+  };
+  dist::run_ranks(2, [&](dist::ProcessGroup& group) {
+    const double near = mean(group, Device::cpu());
+    CHECK(bits_of(mean(group, kGpu)) == bits_of(near));
   });
 }
