@@ -109,6 +109,10 @@ Bucketer::~Bucketer() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  try {
+    if (done_) link_->wait_for(done_);  // before others get the memory of the buckets
+  } catch (const Error&) {              // the device is lost, and the buckets with it
+  }
 }
 
 void Bucketer::check_open(const char* call) const {
@@ -201,10 +205,12 @@ void Bucketer::ready(std::size_t parameter, Uses uses) {
   bool is_complete = false;
   {
     const std::lock_guard lock(mutex_);
+    const std::size_t bucket = bucket_of_[parameter];
+    is_complete = num_missing_[bucket] == 1;
+    if (is_complete && link_) marks_[bucket] = link_->mark();
     uses_[parameter] = std::move(uses);
     is_ready_[parameter] = 1;
-    is_complete = --num_missing_[bucket_of_[parameter]] == 0;
-    if (is_complete && link_) marks_[bucket_of_[parameter]] = link_->mark();
+    --num_missing_[bucket];
   }
   if (is_complete) changed_.notify_all();
 }

@@ -96,6 +96,7 @@ class Bucketer {
   void attempt(void (Bucketer::*part)()) noexcept;
   void throw_error();
   void reduce_window();
+  void mark_end();
   void tell_end() { tell(""); }
   void reduce_bucket(const Bucket& bucket);
   bool await(std::size_t bucket);
@@ -132,7 +133,7 @@ class Bucketer {
   // Written by the communication thread, read when it is done.
   std::size_t bucket_ = 0;  ///< under way
   double divisor_ = 0;
-  std::shared_ptr<void> done_;  ///< mark behind the last bucket
+  std::shared_ptr<void> done_;  ///< mark behind the thread's work for the window
   std::vector<char> is_used_;   ///< by any rank
   std::exception_ptr error_;    ///< of the last window
   std::exception_ptr broken_;   ///< of all further windows

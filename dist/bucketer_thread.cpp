@@ -75,6 +75,7 @@ void Bucketer::serve() {
     if (is_stopping_) return;
     lock.unlock();
     attempt(&Bucketer::reduce_window);
+    if (link_) attempt(&Bucketer::mark_end);
     lock.lock();
     is_done_ = true;
     changed_.notify_all();
@@ -102,12 +103,14 @@ void Bucketer::reduce_window() {
     bucket_ = b;
     if (!await(b)) return;
     reduce_bucket(buckets_[b]);
-    if (link_) done_ = link_->mark();
   }
   if (!await(buckets_.size())) return;
   agree_on_end();
   if (divisor_ != 0 && !more_.empty()) sum_nodes(*group_, options_.lanes, more_);
 }
+
+/// Also of a window that failed: its sums may still be under way in the buckets.
+void Bucketer::mark_end() { done_ = link_->mark(); }
 
 /// Waits until this rank has all of bucket `bucket`, or for the number of buckets until finish().
 /// False when the bucketer ends.
@@ -224,9 +227,10 @@ void Bucketer::reduce_bucket(const Bucket& bucket) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t p = bucket.parameters[i];
     for (std::uint32_t use = 0; use < most[i]; ++use) {
-      sums.push_back(
-          {use < uses_[p].size() ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
-           use == 0 ? views_[p] : Tensor::empty(views_[p].shape(), bucket.dtype, bucket.device)});
+      sums.push_back({use < uses_[p].size() ? std::move(uses_[p][use]) : std::vector<TreeNode>(),
+                      use == 0
+                          ? views_[p]
+                          : Tensor::empty(views_[p].shape(), bucket.dtype, views_[p].device())});
     }
   }
   if (!sums.empty()) sum_nodes(*group_, options_.lanes, sums);
@@ -237,12 +241,12 @@ void Bucketer::reduce_bucket(const Bucket& bucket) {
     for (std::uint32_t use = 0; use < most[i]; ++use, ++next) {
       if (use == 0) continue;
       kernels::launch(
-          bucket.device,
+          views_[p].device(),
           kernels::BinaryForward{kernels::BinaryOp::add, views_[p], next->sum, views_[p]});
     }
     if (is_used_[p]) {
       kernels::launch(
-          bucket.device,
+          views_[p].device(),
           kernels::ScalarForward{kernels::BinaryOp::div, views_[p], divisor_, views_[p]});
     }
   }

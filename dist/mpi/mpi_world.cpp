@@ -37,7 +37,7 @@ class HostGroup final : public SharedGroup, public mpi::World {
   /// Takes the place of a duplicate that has ended on all ranks, before a new one.
   std::shared_ptr<ProcessGroup> duplicate() override {
     std::string ended;  // here: a letter for each that was made
-    for (const Twin& twin : twins_) ended += twin.handle.expired() ? kEnded : 'n';
+    for (const Twin& twin : twins_) ended += twin.has_ended(rank()) ? kEnded : 'n';
     const auto told = begin_all_gather_bytes({.kind = CallKind::duplicate}, ended);
     const auto has_ended = [&](std::size_t twin) {
       return std::ranges::all_of(told, [&](const std::string& other) {
@@ -66,6 +66,10 @@ class HostGroup final : public SharedGroup, public mpi::World {
   struct Twin {
     Place place;
     std::weak_ptr<HostGroup> handle;
+    /// A handle expires before it leaves: another thread may be at it.
+    bool has_ended(int rank) const {
+      return handle.expired() && place.region.slot(rank).has_left.load(std::memory_order_acquire);
+    }
   };
 
   static constexpr char kEnded = 'y';

@@ -105,6 +105,7 @@ ncclComm_t Communicator::begin(const char* name) {
 
 void Communicator::end(ncclResult_t result) {
   if (result == ncclInProgress) result = await(timeout_);
+  progress_.note_issued();  // before the watcher may ask whether all is done
   is_issuing_ = false;
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);

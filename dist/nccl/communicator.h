@@ -20,9 +20,12 @@ namespace accrue::dist::nccl {
 /// Errors:  DeviceError with NCCL's words; DistributedError for a rank that is gone.
 void check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr);
 
-/// Tells whether the work that was issued is done.
+/// Where the work that was issued has come to.
 class Progress {
  public:
+  /// Notes the end of what this thread has issued so far.
+  virtual void note_issued() = 0;
+  /// Whether all of it is done.
   virtual bool is_done() noexcept = 0;
 
  protected:

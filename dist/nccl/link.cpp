@@ -27,17 +27,6 @@ class Mark {
   cuda::Event event_;
 };
 
-/// Whether each rank shows its piece of one array to all: the same on all ranks.
-bool is_all_gather(const Movement& movement, int rank) {
-  const auto& pieces = movement.incoming;
-  if (movement.outgoing.size() != 1 || pieces.size() == 1 || pieces[0].empty()) return false;
-  for (std::size_t r = 0; r < pieces.size(); ++r) {
-    if (pieces[r].data() != pieces[0].data() + r * pieces[0].size()) return false;
-    if (pieces[r].size() != pieces[0].size()) return false;
-  }
-  return movement.outgoing[0].data() == pieces[static_cast<std::size_t>(rank)].data();
-}
-
 class NcclLink final : public DeviceLink, private Progress {
  public:
   NcclLink(const ncclUniqueId& id, int rank, int size, Device device, double timeout)
@@ -49,14 +38,7 @@ class NcclLink final : public DeviceLink, private Progress {
         communicator_(id, rank, size, timeout, *this) {}
 
   void move(const Movement& movement) override {
-    const bool gathers = is_all_gather(movement, rank_);
-    issue(gathers ? "all_gather" : "all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
-      if (gathers) {
-        const auto& first = movement.incoming[0];
-        ncclAllGather(
-            movement.outgoing[0].data(), first.data(), first.size(), ncclUint8, comm, stream);
-        return;
-      }
+    issue("all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
       for (int r = 0; r < size_; ++r) {
         if (r != rank_) pass(movement, r, comm, stream);
       }
@@ -103,7 +85,6 @@ class NcclLink final : public DeviceLink, private Progress {
     const cuda::Stream stream = cuda::current_stream(device_);
     communicator_.issue(
         name, [&](ncclComm_t comm) { calls(comm, static_cast<cudaStream_t>(stream.handle)); });
-    cuda::record(last_.event(), stream);
   }
 
   /// What goes to rank r and comes from it.
@@ -115,6 +96,7 @@ class NcclLink final : public DeviceLink, private Progress {
     if (!in.empty()) ncclRecv(in.data(), in.size(), ncclUint8, r, comm, stream);
   }
 
+  void note_issued() override { cuda::record(last_.event(), cuda::current_stream(device_)); }
   bool is_done() noexcept override { return cuda::is_done(last_.event()); }
 
   int device_, rank_, size_;
