@@ -158,7 +158,7 @@ TEST_CASE("device.training: gradients from another device are refused, values th
 TEST_CASE("device.training: Evaluation on several ranks has the bits of the CPU") {
   const auto mean = [](dist::ProcessGroup& group, Device device) {
     train::Accelerator accelerator(
-        {.global_batch_size = 8, .process_group = &group, .device = device});
+        {.global_batch_size = 8, .device = device, .process_group = &group});
     data::DataLoader batches(samples(22), {.batch_size = 2});
     auto loader = accelerator.prepare(batches);
     manual_seed(0);
