@@ -26,7 +26,8 @@ class Storage final : public RefCounted {
                             void* owner = nullptr);
   static void destroy(Storage* storage) noexcept;
 
-  /// Moves the bytes to another device, for all who share them. The address changes.
+  /// Moves the bytes to another device, for all who share them. The address changes; it
+  /// counts as a write, so that graphs which saved them refuse to go backward.
   /// Errors: OutOfMemoryError, DeviceError; then nothing has moved.
   void move_to(Device device);
 

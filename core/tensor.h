@@ -179,7 +179,7 @@ class Tensor {
   /// *this if it is there, else a dense copy on `device`. Waits where the copy is on the CPU.
   Tensor to(Device device) const;
   /// Moves the storage to another device: every tensor that shares it follows, such as a parameter
-  /// in its module, its optimizer and the graph. Errors: OutOfMemoryError, DeviceError.
+  /// in its module and its optimizer. Counts as a write. Errors: OutOfMemoryError, DeviceError.
   void move_to(Device device);
   /// Copies `source` (broadcast to this shape, same dtype, any device) into this tensor.
   /// Errors: ShapeError, DTypeError; StateError when elements of this share a location, or when
