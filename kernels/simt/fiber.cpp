@@ -3,6 +3,7 @@
 #include "accrue/core/config.h"
 
 #include <boost/context/protected_fixedsize_stack.hpp>
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -20,7 +21,11 @@ struct StackAllocator {
   boost::context::stack_context* last;
 
   boost::context::stack_context allocate() { return *last = pages.allocate(); }
-  void deallocate(boost::context::stack_context& stack) noexcept { pages.deallocate(stack); }
+  void deallocate(boost::context::stack_context& stack) noexcept {
+    if constexpr (kAddressSanitizer)  // frames that never returned marked memory that others get
+      __asan_unpoison_memory_region(static_cast<const char*>(stack.sp) - stack.size, stack.size);
+    pages.deallocate(stack);
+  }
 };
 
 void leave_stack(void** fake_stack, const void* next, std::size_t size) {
