@@ -10,7 +10,9 @@ endif()
 
 find_program(ACCRUE_CCACHE ccache)
 if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER) # relative paths: clones share the cache
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${ACCRUE_CCACHE})
+  # Presets that differ in the tests they build share objects, also those with debug information.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  ${ACCRUE_CCACHE})
 endif()
 
 # GCC 12 sees overlapping copies inside "text" + std::string where there are none (its bug 105651).
