@@ -13,15 +13,15 @@ class Layer : public Module {
  public:
   virtual Variable forward(const Variable& x) = 0;
   Variable operator()(const Variable& x) {
-    if (!half_) return forward(x);
-    const Autocast scope(*half_);
+    if (half_ == DType::float32) return forward(x);
+    const Autocast scope(half_);
     return forward(x);
   }
   /// Lets calls, not forward() itself, compute under Autocast(*half); none: as their caller does.
-  void set_autocast(std::optional<DType> half) { half_ = half; }
+  void set_autocast(std::optional<DType> half) { half_ = half.value_or(DType::float32); }
 
  private:
-  std::optional<DType> half_;
+  DType half_ = DType::float32;  ///< float32: none
 };
 
 }  // namespace accrue::nn
