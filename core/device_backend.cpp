@@ -15,7 +15,7 @@ namespace {
 /// The CUDA part of this process. Programs that use none pay nothing for it.
 struct CudaPart {
   DeviceBackend* backend = nullptr;
-  void* library = nullptr;
+  void* handle = nullptr;
   std::string why_none = "this build has no CUDA; configure the preset cuda or simulated";
 
   CudaPart() {
@@ -37,7 +37,7 @@ struct CudaPart {
       why_none = text("the CUDA part cannot be loaded: ", reason == nullptr ? path : reason);
       return false;
     }
-    library = opened;
+    handle = opened;
     backend = reinterpret_cast<DeviceBackend* (*)()>(symbol)();
     return true;
   }
@@ -71,8 +71,8 @@ DeviceBackend& backend_of(Device device, const char* operation) {
 }
 
 void* cuda_part_symbol(const char* name) noexcept {
-  void* const library = cuda_part().library;
-  return library == nullptr ? nullptr : dlsym(library, name);
+  void* const handle = cuda_part().handle;
+  return handle == nullptr ? nullptr : dlsym(handle, name);
 }
 
 int cuda_device_count() noexcept {

@@ -2,10 +2,19 @@
 #pragma once
 
 #include "accrue/kernels/cuda/stream.h"
-#include "accrue/kernels/matmul_precision.h"
 #include "accrue/kernels/matrix.h"
 
+#include <cstdint>
+
 namespace accrue::kernels::cuda {
+
+/// Speed modes round the operands and sum in float32, in an order of cuBLAS's choice: their bits
+/// depend on shapes and machines, and are no part of the contract.
+enum class MatmulPrecision : std::uint8_t {
+  ieee,  ///< as float32
+  tf32,  ///< operands of 10 bits of fraction
+  bf16,  ///< operands of 7 bits of fraction
+};
 
 /// A handle of cuBLAS on the device that is current.
 /// Threads: one at a time.

@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace accrue::kernels;
-using cuda::Blas;
+using cuda::Blas, cuda::MatmulPrecision;
 
 namespace {
 

@@ -31,10 +31,6 @@ void add_in_ring(const Operation& operation, const std::vector<std::byte>& parts
   }
 }
 
-void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
-}
-
 }  // namespace
 
 Group::Group(ncclComm& comm, std::vector<Operation> operations)
@@ -45,7 +41,7 @@ Group::Group(ncclComm& comm, std::vector<Operation> operations)
 Group::~Group() { --comm_.num_groups_; }
 
 void Group::start() {
-  const int me = comm_.meeting_->rank(), size = comm_.meeting_->num_ranks();
+  const int size = comm_.meeting_->num_ranks();
   gathered_.resize(operations_.size());
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const Operation& it = operations_[i];
@@ -55,17 +51,6 @@ void Group::start() {
         break;
       case Operation::receive:
         transfers_.receive(it.to, it.bytes(), it.peer);
-        break;
-      case Operation::broadcast:
-        if (it.peer != me) transfers_.receive(it.to, it.bytes(), it.peer);
-        if (it.peer != me) break;
-        copy(it.to, it.from, it.bytes());
-        for (int r = 0; r < size; ++r) {
-          if (r != me) transfers_.send(it.from, it.bytes(), r);
-        }
-        break;
-      case Operation::all_gather:
-        gather(it, static_cast<std::byte*>(it.to));
         break;
       case Operation::all_reduce:
         gathered_[i].resize(it.bytes() * static_cast<std::size_t>(size));
@@ -79,7 +64,7 @@ void Group::gather(const Operation& operation, std::byte* to) {
   const std::size_t bytes = operation.bytes();
   for (int r = 0; r < comm_.meeting_->num_ranks(); ++r, to += bytes) {
     if (r == comm_.meeting_->rank()) {
-      copy(to, operation.from, bytes);
+      if (bytes > 0) std::memcpy(to, operation.from, bytes);
     } else {
       transfers_.send(operation.from, bytes, r);
       transfers_.receive(to, bytes, r);

@@ -12,7 +12,7 @@ namespace accrue::simt::nccl {
 
 /// A call of ncclSend() and its like.
 struct Operation {
-  enum Kind { send, receive, broadcast, all_gather, all_reduce };
+  enum Kind { send, receive, all_reduce };
 
   Kind kind = send;
   const void* from = nullptr;

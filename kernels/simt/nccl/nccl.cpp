@@ -138,25 +138,6 @@ ncclResult_t ncclRecv(void* data,
   return add(comm, stream, {Operation::receive, nullptr, data, count, type, peer});
 }
 
-ncclResult_t ncclBroadcast(const void* from,
-                           void* to,
-                           std::size_t count,
-                           ncclDataType_t type,
-                           int root,
-                           ncclComm_t comm,
-                           cudaStream_t stream) {
-  return add(comm, stream, {Operation::broadcast, from, to, count, type, root});
-}
-
-ncclResult_t ncclAllGather(const void* from,
-                           void* to,
-                           std::size_t count,
-                           ncclDataType_t type,
-                           ncclComm_t comm,
-                           cudaStream_t stream) {
-  return add(comm, stream, {Operation::all_gather, from, to, count, type, 0});
-}
-
 ncclResult_t ncclAllReduce(const void* from,
                            void* to,
                            std::size_t count,

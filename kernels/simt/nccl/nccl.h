@@ -61,21 +61,6 @@ ncclResult_t ncclRecv(void* data,
                       int peer,
                       ncclComm_t comm,
                       cudaStream_t stream);
-ncclResult_t ncclBroadcast(const void* from,
-                           void* to,
-                           std::size_t count,
-                           ncclDataType_t type,
-                           int root,
-                           ncclComm_t comm,
-                           cudaStream_t stream);
-ncclResult_t ncclAllGather(const void* from,
-                           void* to,
-                           std::size_t count,
-                           ncclDataType_t type,
-                           ncclComm_t comm,
-                           cudaStream_t stream);
-/// Adds slice s of the ranks' data from rank s + 1 on, wrapping: as in a ring, bits depend on the
-/// number of ranks and on the place of an element.
 ncclResult_t ncclAllReduce(const void* from,
                            void* to,
                            std::size_t count,
