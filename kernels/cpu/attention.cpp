@@ -1,7 +1,7 @@
 // Attention on the CPU: blocks of query rows, whose weights are made, used and forgotten.
-#include "accrue/kernels/attention.h"
-
 #include "accrue/kernels/cpu/attention.h"
+
+#include "accrue/kernels/attention.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/gemm.h"
 #include "accrue/kernels/cpu/parallel.h"

@@ -1,8 +1,8 @@
 // Convolutions on the CPU: patches of a few output lines, then a matrix product on them.
-#include "accrue/kernels/conv2d.h"
+#include "accrue/kernels/cpu/conv2d.h"
 
 #include "accrue/core/tensor.h"
-#include "accrue/kernels/cpu/conv2d.h"
+#include "accrue/kernels/conv2d.h"
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/gemm.h"
 #include "accrue/kernels/cpu/parallel.h"

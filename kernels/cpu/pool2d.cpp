@@ -1,9 +1,9 @@
 // The launchers of pool2d.h: threads split the planes.
-#include "accrue/kernels/pool2d.h"
+#include "accrue/kernels/cpu/pool2d.h"
 
 #include "accrue/kernels/cpu/dispatch.h"
 #include "accrue/kernels/cpu/parallel.h"
-#include "accrue/kernels/cpu/pool2d.h"
+#include "accrue/kernels/pool2d.h"
 
 #include <algorithm>
 #include <vector>

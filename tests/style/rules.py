@@ -40,6 +40,15 @@ def is_built(path):
     return False
 
 
+def include_fault(path, text):
+    """A source begins with its own header, so compiling it shows that the header needs no other."""
+    own = path.with_suffix(".h")
+    first = re.search(r'#include ["<](.*)[">]', text)
+    if path.suffix == ".cpp" and (ROOT / own).is_file() and first.group(1) != f"accrue/{own}":
+        return f"the first include is its own header, accrue/{own}"
+    return None
+
+
 def check_lines(path, text):
     conditions_allowed = str(path).startswith(CONDITIONS_ALLOWED)
     for number, line in enumerate(text.splitlines(), 1):
@@ -64,8 +73,7 @@ for path, text in sources():
     num_files += 1
     if FORBIDDEN_NAME.search(path.name):
         faults.append(f"{path}: names say what a file owns")
-    fault = first_line_fault(path, text)
-    if fault:
+    for fault in filter(None, (first_line_fault(path, text), include_fault(path, text))):
         faults.append(f"{path}: {fault}")
     if path.suffix == ".cpp" and not is_built(path):
         faults.append(f"{path}: is in no CMakeLists.txt, so nothing builds it")
