@@ -10,7 +10,7 @@ namespace {
 /// What the program prints on the device, which must be what it prints on the CPU.
 std::string printed(const std::string& command) {
   CAPTURE(command);
-  const Run far = run(command + " --device cuda"), near = run(command + " --device cpu");
+  const Run far = shell(command + " --device cuda"), near = shell(command + " --device cpu");
   CHECK(far.code == 0);
   CHECK(far.output == near.output);
   return far.output;
@@ -19,18 +19,24 @@ std::string printed(const std::string& command) {
 }  // namespace
 
 TEST_CASE("device.programs: y = 2x is fitted on a device as on the CPU") {
-  CHECK(count(printed("docs_plain_loop --hex"), "is 2.04000\nhex 40028f5c\n") == 1);
-  CHECK(count(printed("docs_gradient_accumulation --hex"), "is 2.04000\nhex 40028f5c\n") == 2);
+  CHECK(count(printed("./docs_plain_loop --hex"), "is 2.04000\nhex 40028f5c\n") == 1);
+  CHECK(count(printed("./docs_gradient_accumulation --hex"), "is 2.04000\nhex 40028f5c\n") == 2);
 }
 
 TEST_CASE("device.programs: every split of the tokens gives the CPU's bits on a device") {
   for (const int b : {1, 2, 8}) {
     const std::string output =
-        printed("docs_causal_lm --hex --gradient_accumulation_steps " + std::to_string(8 / b) +
+        printed("./docs_causal_lm --hex --gradient_accumulation_steps " + std::to_string(8 / b) +
                 " --per_device_batch_size " + std::to_string(b));
     CHECK(count(output, "\nhex 3dc32169 3ede0b12\n") == 2);
   }
-  printed("docs_causal_lm --hex --compat");
+  printed("./docs_causal_lm --hex --compat");
+}
+
+TEST_CASE("device.programs: mixed precision gives the CPU's bits on a device") {
+  const std::string bf16 = printed("ACCELERATE_MIXED_PRECISION=bf16 ./docs_causal_lm --hex");
+  const std::string fp16 = printed("ACCELERATE_MIXED_PRECISION=fp16 ./docs_causal_lm --hex");
+  CHECK(bf16 != fp16);
 }
 
 TEST_CASE("device.programs: every split equals the reference model on a device") {
