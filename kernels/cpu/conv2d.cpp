@@ -14,8 +14,8 @@
 namespace accrue::kernels {
 namespace {
 
-constexpr std::int64_t kPatchElements = 64 * 1024;  // of a block of patches: for L2
-constexpr double kThreadWork = 256 * 1024;          // products that are worth waking a thread
+constexpr std::int64_t kPatchElements = 1 << 16;  // of a block of patches: for L2
+constexpr double kThreadWork = 256 * 1024;        // products that are worth waking a thread
 
 /// Uninitialised memory from the allocator's cache.
 template <class T>

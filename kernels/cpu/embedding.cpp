@@ -12,12 +12,6 @@
 namespace accrue::kernels {
 namespace {
 
-constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
-
-std::int64_t grain(std::int64_t width) {
-  return std::max<std::int64_t>(kThreadWork / std::max<std::int64_t>(width, 1), 1);
-}
-
 void check_indices(const std::int64_t* indices, std::int64_t count, std::int64_t num_embeddings) {
   for (std::int64_t n = 0; n < count; ++n) {
     ACCRUE_CHECK(indices[n] >= 0 && indices[n] < num_embeddings,
@@ -65,7 +59,7 @@ void launch_cpu(const EmbeddingForward<T>& args) {
   check_indices(args.indices, args.y.rows, args.table.rows);
   check_arguments(args);
   if (args.y.cols == 0) return;
-  parallel_for(args.y.rows, grain(args.y.cols), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(args.y.rows, row_grain(args.y.cols), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
       std::copy_n(&args.table(args.indices[n], 0), args.y.cols, &args.y(n, 0));
     }
@@ -81,7 +75,7 @@ void launch_cpu(const EmbeddingGrad<T>& args) {
   const std::vector<LaneInstruction> idle = without_chains(args.program);
   const EmbeddingGradPlan<T> plan{args, rows.starts.data(), rows.order.data(), idle};
   const std::int64_t width = args.dy.cols;
-  parallel_for(args.num_embeddings, grain(width), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(args.num_embeddings, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
     std::vector<T> space(static_cast<std::size_t>(width * (1 + args.program.num_scratch)));
     ACCRUE_DISPATCH(embedding_grad, plan, begin, end, space.data());
   });

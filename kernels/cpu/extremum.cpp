@@ -15,15 +15,13 @@ void launch_cpu(const Extremum& args) {
     T* const values = args.values.mutable_data<T>();
     std::int64_t* const indices = args.indices.mutable_data<std::int64_t>();
     const std::int64_t length = searched.length;
-    constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
-    parallel_for(
-        args.values.numel(), kThreadWork / length + 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            const T* const first = x + row * length;
-            indices[row] = ACCRUE_DISPATCH(find_extremum, first, length, args.largest);
-            values[row] = first[indices[row]];
-          }
-        });
+    parallel_for(args.values.numel(), row_grain(length), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T* const first = x + row * length;
+        indices[row] = ACCRUE_DISPATCH(find_extremum, first, length, args.largest);
+        values[row] = first[indices[row]];
+      }
+    });
   });
 }
 

@@ -13,12 +13,12 @@
 namespace accrue::kernels::ACCRUE_ISA {
 namespace {
 
-constexpr std::int64_t kBlockRows = 96;       // of a: with the deepest block of k 400 KiB, for L2
-constexpr std::int64_t kBlockCols = 1536;     // of b: for L3
-constexpr std::int64_t kScratchCols = 768;    // likewise, where scratch crosses blocks of k
-constexpr std::int64_t kScratch = 2 << 20;    // floats of such scratch
-constexpr std::int64_t kInPlace = 12 * 1024;  // floats: most of L1
-constexpr std::int64_t kSlack = 16;           // floats that packing touches past a block
+constexpr std::int64_t kBlockRows = 96;     // of a: with the deepest block of k 400 KiB, for L2
+constexpr std::int64_t kBlockCols = 1536;   // of b: for L3
+constexpr std::int64_t kScratchCols = 768;  // likewise, where scratch crosses blocks of k
+constexpr std::int64_t kScratch = 2 << 20;  // floats of such scratch
+constexpr std::int64_t kInPlace = 3 << 12;  // floats: most of L1
+constexpr std::int64_t kSlack = 16;         // floats that packing touches past a block
 
 std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 std::int64_t most(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
@@ -147,6 +147,20 @@ void run_tiles(const BlockRun& run, float* scratch, std::int64_t scratch_step) {
   }
 }
 
+/// Runs the block on its rows, kBlockRows at a time, each on its own part of scratch.
+void run_rows(BlockRun& run, float* scratch, std::int64_t scratch_step) {
+  const std::int64_t row_end = run.part.row_end;
+  const std::int64_t col_tiles = ceil_div(run.part.col_end - run.part.col_begin, kTileCols);
+  while (run.part.row_begin < row_end) {
+    run.part.row_end = least(run.part.row_begin + kBlockRows, row_end);
+    if (run.packed_a) pack_a(run);
+    run_tiles(run, scratch, scratch_step);
+    scratch +=
+        scratch_step * col_tiles * ceil_div(run.part.row_end - run.part.row_begin, kTileRows);
+    run.part.row_begin = run.part.row_end;
+  }
+}
+
 }  // namespace
 
 std::int64_t gemm_workspace(const GemmBlocks& program, const Rectangle& part) {
@@ -165,7 +179,6 @@ void gemm_tiles(const Gemm<float>& gemm,
   const std::int64_t step = program.blocks.size() > 1 ? program.num_scratch * kTileSize : 0;
   for (std::int64_t col = part.col_begin; col < part.col_end; col += cut.cols) {
     const std::int64_t col_end = least(col + cut.cols, part.col_end);
-    const std::int64_t col_tiles = ceil_div(col_end - col, kTileCols);
     for (std::int64_t row = part.row_begin; row < part.row_end; row += cut.rows) {
       const std::int64_t row_end = least(row + cut.rows, part.row_end);
       for (const auto& block : program.blocks) {
@@ -173,14 +186,7 @@ void gemm_tiles(const Gemm<float>& gemm,
         if (in_place_a(run)) run.packed_a = nullptr;
         if (in_place_b(run)) run.packed_b = nullptr;
         if (run.packed_b) pack_b(run);
-        float* tiles = scratch;
-        for (std::int64_t i = row; i < row_end; i += kBlockRows) {
-          run.part.row_begin = i;
-          run.part.row_end = least(i + kBlockRows, row_end);
-          if (run.packed_a) pack_a(run);
-          run_tiles(run, tiles, step);
-          tiles += step * col_tiles * ceil_div(run.part.row_end - i, kTileRows);
-        }
+        run_rows(run, scratch, step);
       }
     }
   }

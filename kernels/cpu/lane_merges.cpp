@@ -23,7 +23,7 @@ class Block {
     value_ = sum_;
   }
   void load(std::int32_t slot) { value_ = elements(slot); }
-  void close() { add(value_, zeros_); }
+  void close() { add(value_, kZeros); }
   void merge(std::int32_t slot) { add(elements(slot), value_); }
   void store(std::int32_t slot) { std::copy_n(value_, count_, elements(slot)); }
   void chain(std::int64_t, std::int64_t) {}
@@ -41,7 +41,7 @@ class Block {
   std::span<T* const> slots_;
   std::int64_t at_, count_;
   const T* value_ = nullptr;
-  static constexpr T zeros_[kBlock] = {};
+  static constexpr T kZeros[kBlock] = {};
   T sum_[kBlock];
   T scratch_[kMaxLaneScratch][kBlock];
 };

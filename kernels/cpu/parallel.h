@@ -37,6 +37,11 @@ class RangeBody {
   void (*call_)(void*, std::int64_t, std::int64_t);
 };
 
+/// The grain of rows of `width` elements: 16 Ki elements are worth a thread.
+inline std::int64_t row_grain(std::int64_t width) {
+  return (1 << 14) / (width > 1 ? width : 1) + 1;
+}
+
 /// parallel_for for a range that is worth splitting.
 void run_parallel(std::int64_t count, std::int64_t grain, RangeBody body);
 

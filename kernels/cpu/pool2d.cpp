@@ -13,11 +13,10 @@ namespace {
 
 template <class Args>
 void run(const PoolShape& shape, const Args& args) {
-  constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
-  const std::int64_t work = std::max<std::int64_t>(shape.sliding.inputs(), 1);
-  parallel_for(shape.planes, kThreadWork / work + 1, [&](std::int64_t begin, std::int64_t end) {
-    ACCRUE_DISPATCH(pool_planes, args, begin, end);
-  });
+  parallel_for(
+      shape.planes, row_grain(shape.sliding.inputs()), [&](std::int64_t begin, std::int64_t end) {
+        ACCRUE_DISPATCH(pool_planes, args, begin, end);
+      });
 }
 
 /// Elements of a window along one axis: in the image, or in the padded image.

@@ -6,8 +6,6 @@
 #include "accrue/kernels/reduce_checks.h"
 #include "accrue/kernels/row_sum.h"
 
-#include <algorithm>
-
 namespace accrue::kernels {
 
 namespace {
@@ -16,10 +14,8 @@ namespace {
 template <class T>
 void sum_rows(const Matrix<const T>& x, T* sums, bool squares) {
   if (x.row_stride != 1 || x.col_stride == 1) return launch_cpu(RowSum<T>{x, sums, squares});
-  constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
-  const std::int64_t grain = kThreadWork / std::max<std::int64_t>(x.cols, 1) + 1;
   const ColumnSums<T> columns{x.data, x.col_stride, x.cols, sums, squares};
-  parallel_for(x.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(x.rows, row_grain(x.cols), [&](std::int64_t begin, std::int64_t end) {
     ACCRUE_DISPATCH(sum_columns, columns, begin, end);
   });
 }

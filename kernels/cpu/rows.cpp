@@ -5,18 +5,12 @@
 #include "accrue/kernels/cpu/row_kernels.h"
 #include "accrue/kernels/row_checks.h"
 
-#include <algorithm>
-
 namespace accrue::kernels {
 namespace {
 
-constexpr std::int64_t kThreadWork = 16 * 1024;  // elements that are worth a thread
-
 template <class Args>
 void for_rows(const Args& args, std::int64_t num_rows, std::int64_t cols) {
-  const std::int64_t grain =
-      std::max<std::int64_t>(kThreadWork / std::max<std::int64_t>(cols, 1), 1);
-  parallel_for(num_rows, grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(num_rows, row_grain(cols), [&](std::int64_t begin, std::int64_t end) {
     ACCRUE_DISPATCH(run_rows, args, RowRange{begin, end});
   });
 }
