@@ -21,9 +21,10 @@ set(ACCRUE_HOMES_cublas_v2 kernels/cuda/)
 set(ACCRUE_HOMES_nccl dist/nccl/ kernels/simt/nccl/ tests/)
 set(ACCRUE_HOMES_mpi dist/mpi/ bench/)
 foreach(posix IN ITEMS fcntl pthread sched spawn sys unistd)
-  set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ kernels/cuda/ kernels/simt/ dist/mpi/ tests/ bench/
+  set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ kernels/cuda/ kernels/simt/ dist/ tests/ bench/
       tools/)
 endforeach()
+set(ACCRUE_HOMES_linux dist/)
 set(ACCRUE_HOMES_dlfcn core/)
 set(ACCRUE_HOMES_Random123 core/)
 set(ACCRUE_HOMES_Eigen tests/)

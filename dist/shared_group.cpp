@@ -73,6 +73,7 @@ void SharedGroup::run(const Movement& movement, bool compare) {
     mine.rounds[step_ % 2] = rounds;
     put(movement, round);
     mine.steps.store(step_ + 1, std::memory_order_release);
+    region_.arrivals().raise(static_cast<std::uint32_t>((step_ + 1) * size()));
     wait_for_all();  // a step that all have come to is good, even if the next one breaks
     if (compare && round == 0) compare_calls();
     for (int r = 0; round == 0 && r < size(); ++r) {
@@ -124,11 +125,13 @@ void SharedGroup::wait_for_all() {
   Waiting waiting(timeout(), size());
   const RankSlot& mine = region_.slot(rank());
   for (int r = 0; r < size(); ++r) {
-    while (!has_come(r)) {
+    while (true) {
+      const std::uint32_t arrivals = region_.arrivals().read();
+      if (has_come(r)) break;
       check_intact();
       if (mine.has_left.load(std::memory_order_acquire)) break_for(rank(), mine.reason);
       check_on(r, waiting.is_long() && !is_alive(r));
-      if (waiting.pause()) continue;
+      if (waiting.pause(region_.arrivals(), arrivals)) continue;
       break_group(Breakage::timeout, late(call_, timeout(), ranks_behind()));
     }
   }

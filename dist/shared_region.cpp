@@ -5,26 +5,23 @@
 namespace accrue::dist {
 namespace {
 
-constexpr std::size_t kSlotsAt = (sizeof(Breakage) + 63) / 64 * 64;
-
-std::size_t boxes_at(int size) {
-  return kSlotsAt + static_cast<std::size_t>(size) * sizeof(RankSlot);
-}
+std::size_t slots_bytes(int size) { return static_cast<std::size_t>(size) * sizeof(RankSlot); }
 
 }  // namespace
 
 std::size_t SharedRegion::bytes_for(int size) {
-  return boxes_at(size) + 2 * static_cast<std::size_t>(size) * kBoxBytes;
+  return sizeof(Head) + slots_bytes(size) + 2 * static_cast<std::size_t>(size) * kBoxBytes;
 }
 
 SharedRegion::SharedRegion(std::shared_ptr<void> memory, int size)
     : memory_(std::move(memory)),
-      slots_(reinterpret_cast<RankSlot*>(static_cast<std::byte*>(memory_.get()) + kSlotsAt)),
-      boxes_(static_cast<std::byte*>(memory_.get()) + boxes_at(size)),
+      head_(static_cast<Head*>(memory_.get())),
+      slots_(reinterpret_cast<RankSlot*>(head_ + 1)),
+      boxes_(reinterpret_cast<std::byte*>(slots_) + slots_bytes(size)),
       size_(size) {}
 
 void SharedRegion::construct() {
-  new (memory_.get()) Breakage;
+  new (head_) Head;
   for (int r = 0; r < size_; ++r) new (slots_ + r) RankSlot;
 }
 

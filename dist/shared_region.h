@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/dist/call.h"
+#include "accrue/dist/waiting.h"
 
 #include <atomic>
 #include <cstddef>
@@ -41,14 +42,22 @@ class SharedRegion {
   SharedRegion(std::shared_ptr<void> memory, int size);
   void construct();
 
-  Breakage& breakage() const { return *static_cast<Breakage*>(memory_.get()); }
+  Breakage& breakage() const { return head_->breakage; }
+  SharedCount& arrivals() const { return head_->arrivals; }
   RankSlot& slot(int rank) const { return slots_[rank]; }
   std::byte* box(int rank, std::uint64_t step) const {
     return boxes_ + (2 * static_cast<std::size_t>(rank) + step % 2) * kBoxBytes;
   }
 
  private:
+  /// What all ranks share.
+  struct Head {
+    Breakage breakage;
+    alignas(64) SharedCount arrivals;  ///< of ranks at steps
+  };
+
   std::shared_ptr<void> memory_;
+  Head* head_;
   RankSlot* slots_;
   std::byte* boxes_;
   int size_;
