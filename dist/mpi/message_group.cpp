@@ -116,7 +116,7 @@ void MessageGroup::post(const Movement& movement, std::vector<Transfer>& transfe
 void MessageGroup::wait(std::vector<Transfer>& transfers) {
   std::vector<MPI_Request> requests;
   for (const Transfer& transfer : transfers) requests.push_back(transfer.request);
-  Waiting waiting(timeout(), size());
+  Waiting waiting(timeout());
   try {
     for (int done = 0;;) {
       call("MPI_Testall", [&] {
@@ -203,7 +203,7 @@ int MessageGroup::take_news() {
 /// that this one waits for may itself wait for another; `behind` is named when none is absent.
 void MessageGroup::call_roll(double seconds, const std::string& behind) {
   tell_all(News(News::here));
-  for (Waiting waiting(seconds, size()); waiting.pause();) take_news();
+  for (Waiting waiting(seconds); waiting.pause();) take_news();
   const std::string absent = list_ranks(is_silent_);
   const std::string message = late(call_, timeout(), absent.empty() ? behind : absent);
   tell_all(News(News::absent, message));
