@@ -1,7 +1,7 @@
 # The CUDA kernels and what compiles them: nvcc (ACCRUE_CUDA=on) or g++ (simulated).
 if(ACCRUE_CUDA STREQUAL "on")
   # Code for A100, H100 / H200 and B200, and PTX for later chips.
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual CACHE STRING "GPUs to build for")
   enable_language(CUDA)
   find_package(CUDAToolkit 13 REQUIRED)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # one runtime for kernels and NCCL
@@ -18,5 +18,10 @@ elseif(ACCRUE_CUDA STREQUAL "simulated")
 else()
   message(FATAL_ERROR "ACCRUE_CUDA must be off, on or simulated, got ${ACCRUE_CUDA}")
 endif()
+if(ACCRUE_CUDA STREQUAL "simulated" OR ACCRUE_GPU_TESTS)
+  set(ACCRUE_RUNS_DEVICES ON)
+endif()
 add_subdirectory(kernels/cuda)
-add_subdirectory(dist/nccl)
+if(ACCRUE_PROCESSES)
+  add_subdirectory(dist/nccl)
+endif()

@@ -20,6 +20,12 @@ void check(cublasStatus_t status, const char* call) {
                "; speed modes need an NVIDIA GPU and its driver, else use MatmulPrecision::ieee");
 }
 
+cublasComputeType_t compute_type(MatmulPrecision precision) {
+  if (precision == MatmulPrecision::tf32) return CUBLAS_COMPUTE_32F_FAST_TF32;
+  if (precision == MatmulPrecision::bf16) return CUBLAS_COMPUTE_32F_FAST_16BF;
+  return CUBLAS_COMPUTE_32F;
+}
+
 /// A row-major matrix as cuBLAS sees it: its transpose, column-major.
 struct Layout {
   cublasOperation_t operation = CUBLAS_OP_N;
@@ -84,8 +90,7 @@ bool Blas::multiply(MatmulPrecision precision,
                      c.data,
                      CUDA_R_32F,
                      static_cast<int>(out.leading),
-                     precision == MatmulPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                        : CUBLAS_COMPUTE_32F_FAST_16BF,
+                     compute_type(precision),
                      CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
   return true;

@@ -1,6 +1,7 @@
 // runtime.h by the CUDA runtime.
 #include "accrue/kernels/cuda/check.h"
 #include "accrue/kernels/cuda/runtime.h"
+#include "accrue/kernels/cuda/stream_timer.h"
 
 #include <unistd.h>
 
@@ -92,6 +93,26 @@ void synchronize(Stream stream) {
 }
 void synchronize(Event event) { check(cudaEventSynchronize(of(event)), "cudaEventSynchronize"); }
 bool is_done(Event event) noexcept { return cudaEventQuery(of(event)) != cudaErrorNotReady; }
+
+struct StreamTimer::Marks {
+  cudaEvent_t begin = nullptr, end = nullptr;
+};
+StreamTimer::StreamTimer(Stream stream) : stream_(stream), marks_(new Marks) {
+  check(cudaEventCreate(&marks_->begin), "cudaEventCreate");
+  check(cudaEventCreate(&marks_->end), "cudaEventCreate");
+}
+StreamTimer::~StreamTimer() {
+  static_cast<void>(cudaEventDestroy(marks_->begin));
+  static_cast<void>(cudaEventDestroy(marks_->end));
+}
+void StreamTimer::start() { check(cudaEventRecord(marks_->begin, of(stream_)), "cudaEventRecord"); }
+double StreamTimer::stop() {
+  check(cudaEventRecord(marks_->end, of(stream_)), "cudaEventRecord");
+  check(cudaEventSynchronize(marks_->end), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, marks_->begin, marks_->end), "cudaEventElapsedTime");
+  return milliseconds / 1e3;
+}
 
 void* allocate_memory(std::size_t bytes) {
   void* data = nullptr;

@@ -1,9 +1,11 @@
 // runtime.h by the simulator: lazy streams, fenced memory.
 #include "accrue/core/error.h"
 #include "accrue/kernels/cuda/runtime.h"
+#include "accrue/kernels/cuda/stream_timer.h"
 #include "accrue/kernels/simt/nccl/device.h"
 #include "accrue/kernels/simt/streams.h"
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -69,6 +71,22 @@ void wait(Stream stream, Event event) { simt::wait(of(stream), of(event)); }
 void synchronize(Stream stream) { simt::synchronize(of(stream)); }
 void synchronize(Event event) { simt::synchronize(of(event)); }
 bool is_done(Event event) noexcept { return simt::is_done(of(event)); }
+
+struct StreamTimer::Marks {
+  std::chrono::steady_clock::time_point begin, end;
+};
+StreamTimer::StreamTimer(Stream stream) : stream_(stream), marks_(new Marks) {}
+StreamTimer::~StreamTimer() = default;
+void StreamTimer::start() {
+  simt::enqueue(of(stream_),
+                [marks = marks_.get()] { marks->begin = std::chrono::steady_clock::now(); });
+}
+double StreamTimer::stop() {
+  simt::enqueue(of(stream_),
+                [marks = marks_.get()] { marks->end = std::chrono::steady_clock::now(); });
+  synchronize(stream_);
+  return std::chrono::duration<double>(marks_->end - marks_->begin).count();
+}
 
 void* allocate_memory(std::size_t bytes) {
   void* const data = simt::allocate_device(bytes);

@@ -14,7 +14,7 @@ namespace {
 
 /// Rounds to nearest even at so many bits of the fraction.
 float round_to(float x, int fraction_bits) {
-  if (x != x) return x;
+  if (x != x || fraction_bits == 23) return x;
   const int dropped = 23 - fraction_bits;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t half = (1U << (dropped - 1)) - 1 + (bits >> dropped & 1U);
@@ -89,7 +89,9 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle,
                         lda >= std::max(1, transa == CUBLAS_OP_N ? m : k) &&
                         ldb >= std::max(1, transb == CUBLAS_OP_N ? k : n);
   if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
-  const int bits = compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10 : 7;
+  const int bits = compute == CUBLAS_COMPUTE_32F             ? 23
+                   : compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10
+                                                             : 7;
   const Operand left(a, transa, lda, bits), right(b, transb, ldb, bits);
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   accrue::simt::enqueue(handle->stream, [=] {
