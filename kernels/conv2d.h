@@ -19,12 +19,12 @@ struct ConvShape {
   std::int64_t samples = 0, in_channels = 0, out_channels = 0, groups = 1;
   Sliding sliding;
 
-  std::int64_t group_in() const { return in_channels / groups; }
-  std::int64_t group_out() const { return out_channels / groups; }
+  ACCRUE_HD std::int64_t group_in() const { return in_channels / groups; }
+  ACCRUE_HD std::int64_t group_out() const { return out_channels / groups; }
   /// Elements of a patch.
-  std::int64_t depth() const { return group_in() * sliding.taps(); }
+  ACCRUE_HD std::int64_t depth() const { return group_in() * sliding.taps(); }
   /// Rows of the linear layer.
-  std::int64_t rows() const { return samples * sliding.outputs(); }
+  ACCRUE_HD std::int64_t rows() const { return samples * sliding.outputs(); }
 };
 
 /// y = conv(x, w) + bias.

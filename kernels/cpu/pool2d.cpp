@@ -19,24 +19,13 @@ void run(const PoolShape& shape, const Args& args) {
       });
 }
 
-/// Elements of a window along one axis: in the image, or in the padded image.
-std::int64_t extent(const SlidingAxis& axis, std::int64_t output, bool with_padding) {
-  const std::int64_t first = output * axis.stride - axis.padding;
-  const std::int64_t end = std::min(first + axis.size, axis.in + axis.padding);
-  if (with_padding) return end - first;
-  return std::min(end, axis.in) - std::max<std::int64_t>(first, 0);
-}
-
 /// The divisor of each window of a plane.
 template <class T>
 std::vector<T> divisors(const Sliding& sliding, const PoolDivisor& divisor) {
   std::vector<T> result;
   for (std::int64_t i = 0; i < sliding.h.out; ++i) {
-    const std::int64_t height = extent(sliding.h, i, divisor.count_padding);
-    for (std::int64_t j = 0; j < sliding.w.out; ++j) {
-      const std::int64_t elements = height * extent(sliding.w, j, divisor.count_padding);
-      result.push_back(static_cast<T>(divisor.fixed != 0 ? divisor.fixed : elements));
-    }
+    for (std::int64_t j = 0; j < sliding.w.out; ++j)
+      result.push_back(static_cast<T>(divisor.of(sliding, i, j)));
   }
   return result;
 }

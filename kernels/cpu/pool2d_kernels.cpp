@@ -54,20 +54,16 @@ struct MaxLine {
   std::int32_t* places;
 
   ACCRUE_HD void take_one(std::int64_t output) const {
-    T best = -static_cast<T>(__builtin_inf());
-    std::int32_t place = -1;
+    Largest<T> best;
     for (std::int64_t line = begin; line < end; line += step) {
       for (std::int64_t tap = 0; tap < w.size; ++tap) {
         const std::int64_t column = output * w.stride + w.offset(tap);
         if (column < 0 || column >= w.in) continue;
-        const T value = x[line * w.in + column];
-        if (!(value > best || value != value || place < 0)) continue;
-        best = value;
-        place = static_cast<std::int32_t>(line * w.in + column);
+        best.take(x[line * w.in + column], line * w.in + column);
       }
     }
-    y[output] = best;
-    places[output] = place;
+    y[output] = best.value;
+    places[output] = best.place;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "accrue/kernels/batched_matmul.h"
 #include "accrue/kernels/broadcast_grad.h"
 #include "accrue/kernels/compare.h"
+#include "accrue/kernels/conv2d.h"
 #include "accrue/kernels/copy.h"
 #include "accrue/kernels/cross_entropy.h"
 #include "accrue/kernels/cuda/stream.h"
@@ -24,6 +25,7 @@
 #include "accrue/kernels/linear.h"
 #include "accrue/kernels/mse.h"
 #include "accrue/kernels/norm.h"
+#include "accrue/kernels/pool2d.h"
 #include "accrue/kernels/reduce.h"
 #include "accrue/kernels/rmsprop.h"
 #include "accrue/kernels/row_sum.h"
@@ -41,6 +43,17 @@ void launch_cuda(const BatchedMatmul& args, cuda::Stream stream);  ///< float32
 /// float32. Scores live in a workspace of 16 MiB, or of 64 query rows where those need more.
 void launch_cuda(const AttentionForward& args, cuda::Stream stream);
 void launch_cuda(const AttentionBackward& args, cuda::Stream stream);
+
+// Patches live in a workspace of 32 MiB, or of one output line where that needs more; those of the
+// input's gradient, of one channel in each group.
+void launch_cuda(const Conv2dForward<float>& args, cuda::Stream stream);
+void launch_cuda(const Conv2dInputGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const Conv2dWeightGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const Conv2dBiasGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const MaxPool2d<float>& args, cuda::Stream stream);
+void launch_cuda(const MaxPool2dGrad<float>& args, cuda::Stream stream);
+void launch_cuda(const AvgPool2d<float>& args, cuda::Stream stream);
+void launch_cuda(const AvgPool2dGrad<float>& args, cuda::Stream stream);
 
 // A target outside [0, C) is noted in the stream's fault; its row gets NaN as loss and gradient.
 void launch_cuda(const CrossEntropyForward<float>& args, cuda::Stream stream);

@@ -1,9 +1,7 @@
 // Launchers of the linear layer's kernels: each is one product whose program states the order.
+#include "accrue/kernels/cuda/device_program.h"
 #include "accrue/kernels/cuda/kernels.h"
-#include "accrue/kernels/cuda/product.h"
 #include "accrue/kernels/linear_checks.h"
-
-#include <vector>
 
 namespace accrue::kernels {
 namespace {
@@ -46,21 +44,10 @@ void multiply(const char* name,
 template <class Args>
 void accumulate(const Args& args, Side a, Side b, Stream stream) {
   check_arguments(args);
-  const auto& program = args.program.instructions;
   const std::int64_t outputs = a.count * b.count;
-  const auto num_scratch = static_cast<std::size_t>(args.program.num_scratch);
   if (outputs == 0) return;
   Workspace live(static_cast<std::size_t>(args.dy.rows), stream);
-  Workspace scratch(num_scratch * static_cast<std::size_t>(outputs) * sizeof(float), stream);
-  std::vector<Slot> slots;
-  for (float* const buffer : args.buffers) slots.push_back({buffer, b.count});
-  for (std::size_t i = 0; i < num_scratch; ++i) {
-    slots.push_back({scratch.as<float>() + static_cast<std::int64_t>(i) * outputs, b.count});
-  }
-  Workspace device_slots(slots.size() * sizeof(Slot), stream);
-  Workspace instructions(program.size_bytes(), stream);
-  device_slots.upload(slots.data(), slots.size() * sizeof(Slot));
-  instructions.upload(program.data(), program.size_bytes());
+  const DeviceProgram program(args.program, args.buffers, outputs, b.count, stream);
   if (args.dy.rows > 0) {
     constexpr std::int64_t kRows = kLiveThreads / kWarpSize;
     launch({.name = "find_live_rows",
@@ -75,9 +62,7 @@ void accumulate(const Args& args, Side a, Side b, Stream stream) {
   product.a = a;
   product.b = b;
   product.live = live.as<std::uint8_t>();
-  product.instructions = instructions.as<LaneInstruction>();
-  product.slots = device_slots.as<Slot>();
-  product.num_instructions = static_cast<int>(program.size());
+  program.give_to(product);
   launch_product(args.kName, product, stream);
 }
 
