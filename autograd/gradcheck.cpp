@@ -57,6 +57,28 @@ std::vector<std::vector<Tensor>> analytic_gradients(const Variable& output,
   return gradients;
 }
 
+/// An output element and an element of an input.
+struct Place {
+  std::size_t output, input;
+  std::int64_t element;
+};
+
+void check_close(double analytic, double numeric, Place at, const GradcheckOptions& options) {
+  ACCRUE_CHECK(std::fabs(analytic - numeric) <= options.atol + options.rtol * std::fabs(numeric),
+               ValueError,
+               "gradcheck",
+               "gradients must agree, got ",
+               analytic,
+               " from backward and ",
+               numeric,
+               " from differences for output element ",
+               at.output,
+               " and element ",
+               at.element,
+               " of input ",
+               at.input);
+}
+
 }  // namespace
 
 std::int64_t gradcheck(const Function& function,
@@ -82,22 +104,9 @@ std::int64_t gradcheck(const Function& function,
       for (std::size_t j = 0; j < numeric.size(); ++j) {
         const Tensor& gradient = gradients[j][which];
         const double analytic = gradient.defined() ? gradient.flatten()[i].item<double>() : 0.0;
-        ACCRUE_CHECK(
-            std::fabs(analytic - numeric[j]) <= options.atol + options.rtol * std::fabs(numeric[j]),
-            ValueError,
-            "gradcheck",
-            "gradients must agree, got ",
-            analytic,
-            " from backward and ",
-            numeric[j],
-            " from differences for output element ",
-            j,
-            " and element ",
-            i,
-            " of input ",
-            which);
-        ++compared;
+        check_close(analytic, numeric[j], {j, which, i}, options);
       }
+      compared += static_cast<std::int64_t>(numeric.size());
     }
   }
   return compared;

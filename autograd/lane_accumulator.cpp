@@ -163,7 +163,10 @@ class LaneAccumulator::Planner {
 };
 
 void LaneAccumulator::Planner::place() {
-  const auto value = [](int slot) { return static_cast<std::size_t>(~slot); };
+  const auto value = [](int slot) {
+    const int index = ~slot;
+    return static_cast<std::size_t>(index);
+  };
   std::vector<char> is_kept(static_cast<std::size_t>(num_values_));
   for (const Node& node : plan_.nodes) {
     if (node.slot < 0) is_kept[value(node.slot)] = true;
