@@ -10,6 +10,8 @@
 #include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace accrue::nn {
 
@@ -212,11 +214,20 @@ std::int64_t Module::num_parameters() const {
 }
 
 void Module::to(Device device) {
-  for (const StateEntry& entry : each_once()) {
-    Tensor value = entry.value();
-    Tensor gradient = entry.parameter.defined() ? entry.parameter.grad() : Tensor();
-    value.move_to(device);
-    if (gradient.defined()) gradient.move_to(device);
+  std::vector<std::pair<Tensor, Device>> moved;  // and where from
+  const auto move = [&](const Tensor& tensor) {
+    if (!tensor.defined()) return;
+    moved.emplace_back(tensor, tensor.device());
+    moved.back().first.move_to(device);
+  };
+  try {
+    for (const StateEntry& entry : each_once()) {
+      move(entry.value());
+      if (entry.parameter.defined()) move(entry.parameter.grad());
+    }
+  } catch (...) {
+    for (auto& [tensor, before] : moved) tensor.move_to(before);
+    throw;
   }
 }
 

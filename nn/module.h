@@ -57,7 +57,8 @@ class Module {
   bool is_training() const { return training_; }
 
   /// Moves parameters, their gradients and buffers to a device. All who share them follow, such as
-  /// optimizers; no window may be open. Errors: StateError, OutOfMemoryError, DeviceError.
+  /// optimizers; no window may be open. Errors: StateError, OutOfMemoryError, DeviceError; what had
+  /// moved then moves back.
   void to(Device device);
   /// Freezes or unfreezes all parameters.
   void set_requires_grad(bool requires_grad);

@@ -70,7 +70,7 @@ Accelerator::Accelerator(AcceleratorOptions options)
   if (device().is_cpu()) return;
   backend_of(device(), "accelerator");
   int& index = options_.device.index;
-  index = (index + local_process_index()) % cuda_device_count();
+  if (index == 0) index = local_process_index() % cuda_device_count();
 }
 
 Accelerator::~Accelerator() = default;

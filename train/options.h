@@ -51,8 +51,8 @@ struct AcceleratorOptions {
   Compat compat = {};
   /// With compat: of all prepared loaders. Else only prepare_data_loader() deals as upstream.
   std::optional<DataLoaderConfiguration> dataloader_config = std::nullopt;
-  /// Where models and batches go. With several ranks the first rank of a host takes it, the others
-  /// the next ones, in a circle; ranks that are processes need one each.
+  /// Where models and batches go. cuda(0) stands for the devices of a host: its rank r takes
+  /// cuda(r), in a circle. Any other is taken as it is. Ranks that are processes need one each.
   Device device = {};
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;

@@ -3,6 +3,7 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/device_backend.h"
 #include "accrue/dist/threads.h"
+#include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
@@ -122,6 +123,23 @@ TEST_CASE("device.training: a module moves with its gradients and its optimizer"
   CHECK(equal_bits(weights(true), weights(false)));
 }
 
+TEST_CASE("device.training: a module that does not fit on a device stays where it was") {
+  manual_seed(1);
+  nn::Linear layer(300, 200);
+  const Tensor before = layer.weight().value().clone();
+  layer.weight().set_grad(Tensor::ones({200, 300}));
+  Tensor::ones({1}).to(kGpu);  // what a device itself needs
+  kernels::cuda::empty_cache(kGpu.index);
+  simt::set_device_size(simt::device_memory_in_use() + 300 * 200 * sizeof(float) + 4);
+  CHECK_THROWS_AS(layer.to(kGpu), OutOfMemoryError);
+  simt::set_device_size(std::size_t{1} << 40);
+  for (const Variable& parameter : layer.parameters()) CHECK(parameter.device().is_cpu());
+  CHECK(layer.weight().grad().device().is_cpu());
+  CHECK(equal_bits(layer.weight().value(), before));
+  layer.to(kGpu);
+  CHECK(equal_bits(layer.weight().value().to(Device::cpu()), before));
+}
+
 TEST_CASE("device.training: a state dict loads into a module on a device") {
   manual_seed(2);
   Net near, far;
@@ -137,8 +155,13 @@ TEST_CASE("device.training: absent devices are refused at once, ranks take devic
                        doctest::Contains("[accelerator] devices are cuda:0 to cuda:"),
                        DeviceError);
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
-    const train::Accelerator accelerator({.device = kGpu, .process_group = &group});
-    CHECK(accelerator.device() == Device::cuda(group.rank()));
+    for (const int index : {0, group.rank()}) {  // what all ranks pass, or a rank's own
+      const train::Accelerator accelerator(
+          {.device = Device::cuda(index), .process_group = &group});
+      CHECK(accelerator.device() == Device::cuda(group.rank()));
+    }
+    const train::Accelerator other({.device = Device::cuda(2), .process_group = &group});
+    CHECK(other.device() == Device::cuda(2));
   });
 }
 
