@@ -7,13 +7,16 @@ namespace {
 template <int kTile, bool kInBatch>
 void launch_tiles(const char* name, const Product& product, Stream stream) {
   const auto tiles = [](std::int64_t count) { return (count + kTile - 1) / kTile; };
+  const std::int64_t line = tiles(product.a.count) * product.batch;
+  const std::int64_t num_lines = tiles(product.b.count);
   launch({.name = name,
-          .grid_x = tiles(product.a.count) * product.batch,
-          .grid_y = tiles(product.b.count),
+          .grid_x = kInBatch ? line * num_lines : line,
+          .grid_y = kInBatch ? 1 : num_lines,
           .threads = kProductThreads,
           .stream = stream},
          product_kernel<kTile, kInBatch>,
-         product);
+         product,
+         static_cast<int>(line));
 }
 
 }  // namespace
@@ -21,7 +24,9 @@ void launch_tiles(const char* name, const Product& product, Stream stream) {
 void launch_product(const char* name, const Product& product, Stream stream) {
   constexpr std::int64_t kLarge = 128, kEnough = 132;  // large tiles that fill a GPU
   if (product.a.count == 0 || product.b.count == 0 || product.batch == 0) return;
-  const bool is_one = product.offsets == nullptr && product.triangle == Triangle::none;
+  constexpr std::int64_t kMaxColumns = std::int64_t{65535} * 64;  // of tiles in the grid's y
+  const bool is_one = product.offsets == nullptr && product.triangle == Triangle::none &&
+                      product.b.count <= kMaxColumns;
   const bool is_large = product.a.count / kLarge * (product.b.count / kLarge) >= kEnough;
   if (!is_one) return launch_tiles<64, true>(name, product, stream);
   if (is_large) return launch_tiles<128, false>(name, product, stream);

@@ -2,8 +2,9 @@
 //
 // A block of 256 threads computes a square tile of outputs; a thread holds its elements in
 // registers. For a chain, 16 values of k at a time pass through shared memory, two stages in turn:
-// while one is multiplied, the next is on its way. The bits do not depend on the tile. Products of
-// a batch follow each other in the grid's x.
+// while one is multiplied, the next is on its way. The bits do not depend on the tile. In a batch
+// the grid has one dimension, since CUDA limits the others: lines of row tiles, of all products,
+// one line for each tile of columns.
 #pragma once
 
 #include "accrue/kernels/cuda/product.h"
@@ -232,7 +233,7 @@ struct ThreadTile {
 
 template <int kTile, bool kInBatch>
 ACCRUE_KERNEL(kProductThreads)
-void product_kernel(ACCRUE_PARAMETER Product product) {
+void product_kernel(ACCRUE_PARAMETER Product product, int line) {
   ACCRUE_SHARED(float, a_stages, 2 * Stage<kTile>::kFloats);
   ACCRUE_SHARED(float, b_stages, 2 * Stage<kTile>::kFloats);
   const LaneInstruction* const program =
@@ -246,10 +247,13 @@ void product_kernel(ACCRUE_PARAMETER Product product) {
       .first_row = std::int64_t{block_x()} * kTile,
       .first_col = std::int64_t{block_y()} * kTile};
   if constexpr (kInBatch) {
+    const int at = block_x() % line;
+    tile.first_row = std::int64_t{at} * kTile;
+    tile.first_col = std::int64_t{block_x() / line} * kTile;
     if (product.offsets != nullptr) {
       const int tiles = static_cast<int>((product.a.count + kTile - 1) / kTile);
-      for (int n = 0; n < 3; ++n) tile.offsets[n] = product.offsets[block_x() / tiles][n];
-      tile.first_row = std::int64_t{block_x() % tiles} * kTile;
+      for (int n = 0; n < 3; ++n) tile.offsets[n] = product.offsets[at / tiles][n];
+      tile.first_row = std::int64_t{at % tiles} * kTile;
     }
     const std::int64_t last = tile.first_row + kTile - 1 + product.diagonal;
     if (product.triangle == Triangle::upper_outputs && tile.first_col > last) return;

@@ -5,6 +5,7 @@
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/simt_check.h"
 
+#include <algorithm>
 #include <array>
 
 using namespace accrue;
@@ -170,4 +171,16 @@ TEST_CASE("cuda.linear: outputs behind the first 2^31 elements are right") {
   simt::run_options() = {};
   CHECK(rows(y)(kRows - 1, 63) == 42.0f);
   CHECK(rows(y)(kRows - 1, 62) == 0.0f);
+}
+
+TEST_CASE("cuda.linear: a product may have more columns than a grid's second dimension has tiles") {
+  if (kAddressSanitizer || kThreadSanitizer) return;  // 65,537 blocks
+  const std::int64_t columns = std::int64_t{64} * 65536 + 1;
+  DeviceFloats a({}), b({});
+  DeviceFloats c(unwritten(columns));
+  launch_cuda(Matmul<float>{row_major<const float>(a.data(), 1, 0),
+                            row_major<const float>(b.data(), 0, columns),
+                            row_major(c.data(), 1, columns)},
+              {});
+  CHECK(std::ranges::all_of(c.values(), [](float value) { return value == 0; }));
 }
