@@ -31,7 +31,7 @@ class DeviceBackend {
   virtual void free(std::byte* data) noexcept = 0;
 
   /// Copies bytes; one side may be the host. Errors: DeviceError; where the host reads, also the
-  /// IndexError of a kernel before that met an index out of range.
+  /// IndexError that a kernel before noted, and why work whose results may be read was given up.
   virtual void copy_bytes(
       void* to, Device to_device, const void* from, Device from_device, std::int64_t bytes) = 0;
   /// Copies elements between tensors of one shape and device, in any layouts and dtypes.
@@ -39,8 +39,8 @@ class DeviceBackend {
   virtual void copy_elements(Tensor& to, const Tensor& from) = 0;
   virtual void fill(Tensor& to, double value) = 0;
 
-  /// Waits until all queued work is done. Errors: DeviceError when some of it failed; IndexError as
-  /// copy_bytes().
+  /// Waits until all work that any thread queued is done. Errors: DeviceError when some of it
+  /// failed; those of copy_bytes() where the host reads.
   virtual void synchronize(Device device) = 0;
 
   virtual const kernels::LaunchTable& launchers() const = 0;

@@ -21,7 +21,8 @@ std::string lines_of(std::span<const BucketParameter> parameters, const Bucketer
                            options.bucket_cap_bytes,
                            '\n');
   for (const BucketParameter& parameter : parameters) {
-    lines += text(parameter.name, ' ', parameter.shape, ' ', parameter.dtype, '\n');
+    lines += text(parameter.name, ' ', parameter.shape, ' ', parameter.dtype);
+    lines += parameter.device.is_cpu() ? "\n" : " cuda\n";
   }
   return lines;
 }
@@ -100,9 +101,11 @@ void Bucketer::allocate() {
 }
 
 Bucketer::~Bucketer() {
-  group_->leave(std::uncaught_exceptions() > 0 ? "it threw an exception"
-                : is_open_                     ? "it gave its window up"
-                                               : "it needs its buckets no more");
+  const bool has_thrown = std::uncaught_exceptions() > 0;
+  group_->leave(has_thrown ? "it threw an exception"
+                : is_open_ ? "it gave its window up"
+                           : "it needs its buckets no more",
+                !has_thrown && !is_open_ && !broken_);
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
@@ -135,6 +138,18 @@ void Bucketer::check_parameter(std::size_t parameter) const {
                "; count in definition order");
 }
 
+/// Other ranks' GPUs may have done their part: this one tells them.
+void Bucketer::check_link() {
+  if (!link_) return;
+  try {
+    link_->check();
+  } catch (const Error& error) {
+    broken_ = std::current_exception();
+    group_->leave(text("it threw ", error.what()));
+    throw;
+  }
+}
+
 void Bucketer::begin(std::int64_t step, std::string weight) {
   start(step, std::move(weight), std::nullopt);
 }
@@ -149,7 +164,7 @@ void Bucketer::start(std::int64_t step, std::string weight, std::optional<std::s
                step_,
                "; call finish() first");
   if (broken_) std::rethrow_exception(broken_);
-  if (link_) link_->check();
+  check_link();
   {
     const std::lock_guard lock(mutex_);
     group_->set_timeout(parent_.timeout());
@@ -248,6 +263,7 @@ double Bucketer::finish(std::span<NodeSum> more, bool confirms) {
   for (Uses& uses : uses_) uses.clear();
   if (done_) link_->wait_for(std::exchange(done_, nullptr));
   throw_error();
+  check_link();  // of what breaks later, whoever reads the gradients is told
   return divisor_;
 }
 

@@ -24,8 +24,8 @@ struct BucketerOptions {
 /// A window: begin(), ready() for each parameter whose partial sums are complete, finish().
 /// Collectives run in the order of the buckets on every rank, whatever the order of ready(). They
 /// use a duplicate of the group, with the group's timeout when the window begins, on a thread of
-/// its own. Nothing is published before all of them
-/// succeeded on this rank.
+/// its own. Nothing is published before all of them succeeded on this rank; those of devices are
+/// queued then, and what reads them throws where they are given up later.
 ///
 /// Order:   lanes by the aligned tree, then uses in forward order, then one division (contract 6,
 ///          7, 18). Neither caps nor ranks change bits.
@@ -49,7 +49,8 @@ class Bucketer {
            std::vector<BucketParameter> parameters,
            Divisor divisor,
            const BucketerOptions& options = {});
-  /// Never waits for other ranks. In a window it leaves them: their collectives throw.
+  /// In a window, or when it threw, it leaves the other ranks, without waiting: their collectives
+  /// throw. Else it waits until devices have summed the last window, at most the timeout.
   ~Bucketer();
   Bucketer(const Bucketer&) = delete;
   Bucketer& operator=(const Bucketer&) = delete;
@@ -91,6 +92,7 @@ class Bucketer {
   void start(std::int64_t step, std::string weight, std::optional<std::string> failure);
   void check_open(const char* call) const;
   void check_parameter(std::size_t parameter) const;
+  void check_link();
   void allocate();
   void serve();
   void attempt(void (Bucketer::*part)()) noexcept;

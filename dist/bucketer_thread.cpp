@@ -90,6 +90,7 @@ void Bucketer::attempt(void (Bucketer::*part)()) noexcept {
     error_ = refusal.reason;
   } catch (const DistributedError&) {  // all ranks learn of it
     error_ = broken_ = with_place(text(" (step ", step_, ", bucket ", bucket_, ")"));
+    if (link_) link_->abort("its group is broken");  // others may never come to what it queued
   } catch (...) {
     error_ = broken_ = std::current_exception();
     group_->leave("it threw " + caught_text());

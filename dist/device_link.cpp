@@ -77,7 +77,7 @@ std::unique_ptr<DeviceLink> connect_devices(ProcessGroup& group,
                          }).front();
   std::unique_ptr<DeviceLink> link;
   tell(group, "all ranks must connect", [&] {
-    link = transport.connect(id, group.rank(), group.size(), device, group.timeout());
+    link = transport.connect(id, group, device);
     return std::string();
   });
   return link;

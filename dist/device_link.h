@@ -18,8 +18,9 @@ class ProcessGroup;
 /// before what it queues later.
 ///
 /// Errors:  what broke the link, from every later call: TimeoutError where queued work was not done
-///          in time; DistributedError for a rank that is gone or left by abort().
-/// Threads: one at a time, but abort() any.
+///          in time; DistributedError for a rank that is gone or left by abort(). Where work was
+///          given up whose results others wait for, also from the next read of the device.
+/// Threads: one at a time, but abort() and set_timeout() any.
 class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
@@ -37,7 +38,12 @@ class DeviceLink {
   virtual void wait_for(const std::shared_ptr<void>& mark) = 0;
   /// Throws what broke the link.
   virtual void check() = 0;
-  /// Queued movements end, undone, on this rank; the others learn of it.
+  /// How many seconds queued work may take from now on.
+  virtual void set_timeout(double seconds) = 0;
+  /// Waits until the movements that were queued are done, or the link is broken.
+  virtual void drain() noexcept = 0;
+  /// Queued movements that do not end within a second end undone on this rank; the others learn of
+  /// it.
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 
@@ -50,9 +56,10 @@ class DeviceTransport {
   virtual std::string identity(Device device) = 0;
   /// What all ranks must pass to connect(); one rank calls this.
   virtual std::string make_id() = 0;
-  /// Collective. Errors: DeviceError; TimeoutError after so many seconds.
-  virtual std::unique_ptr<DeviceLink> connect(
-      const std::string& id, int rank, int size, Device device, double timeout) = 0;
+  /// Collective. Errors: DeviceError; TimeoutError; DistributedError when the group is left.
+  virtual std::unique_ptr<DeviceLink> connect(const std::string& id,
+                                              const ProcessGroup& group,
+                                              Device device) = 0;
 };
 
 /// That of the CUDA part, which is loaded by the first call.

@@ -128,12 +128,20 @@ void ProcessGroup::set_timeout(double seconds) {
                seconds,
                "; pass how long to wait for an absent rank");
   timeout_ = seconds;
+  const std::lock_guard lock(mutex_);
+  if (link_) link_->set_timeout(seconds);
 }
 
-void ProcessGroup::leave(const std::string& reason) noexcept {
+void ProcessGroup::leave(const std::string& reason, bool in_peace) noexcept {
   leave_calls(reason);
-  const std::lock_guard lock(mutex_);
-  if (link_) link_->abort(reason);
+  std::shared_ptr<DeviceLink> link;
+  {
+    const std::lock_guard lock(mutex_);
+    has_left_ = true;  // ends link() too
+    link = link_;
+  }
+  if (link && in_peace) link->drain();
+  if (link) link->abort(reason);
 }
 
 DeviceLink* ProcessGroup::link(Device device) {
@@ -151,6 +159,7 @@ DeviceLink* ProcessGroup::link(Device device) {
   const std::lock_guard lock(mutex_);
   link_ = std::move(link);
   device_ = device;
+  if (link_ && has_left_) link_->abort("it left while it connected");
   return link_.get();
 }
 

@@ -5,6 +5,7 @@
 #include "accrue/dist/call.h"
 #include "accrue/dist/movement.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -74,8 +75,10 @@ class ProcessGroup {
   virtual std::shared_ptr<ProcessGroup> duplicate() = 0;
   /// Says that this rank comes to no further call; the first reason stays. A call of this handle
   /// that waits in another thread throws DistributedError soon. So do the others, when they wait
-  /// for this rank. Threads: any.
-  void leave(const std::string& reason) noexcept;
+  /// for this rank. What devices move then ends undone unless it ends within a second, or within
+  /// the timeout where the rank leaves `in_peace`. Threads: any.
+  void leave(const std::string& reason, bool in_peace = false) noexcept;
+  bool has_left() const { return has_left_; }
 
   // ---- what collectives are made of ----
 
@@ -114,6 +117,7 @@ class ProcessGroup {
   std::uint32_t sequence_ = 0;
   std::vector<std::byte> looked_at_;  ///< where look() puts what arrives
   std::mutex mutex_;                  ///< of link_
+  std::atomic<bool> has_left_ = false;
   std::shared_ptr<DeviceLink> link_;
   std::optional<Device> device_;  ///< that link() connected, or did not
 };

@@ -56,10 +56,10 @@ class ThreadsGroup final : public SharedGroup {
   }
   bool may_share_devices() const override { return true; }
   /// Also for the duplicates.
-  void leave_all(const std::string& reason) {
-    leave(reason);
+  void leave_all(const std::string& reason, bool in_peace = false) {
+    leave(reason, in_peace);
     for (const auto& other : twins_) {
-      if (const auto twin = other.lock()) twin->leave_all(reason);
+      if (const auto twin = other.lock()) twin->leave_all(reason, in_peace);
     }
   }
 
@@ -86,15 +86,14 @@ class Failure {
 };
 
 void run_rank(const std::shared_ptr<ThreadsGroup>& group, RankBody body, Failure& failure) {
-  std::string reason = "it returned";
   thread_world() = group;
   try {
     body(*group);
   } catch (...) {
     failure.keep(std::current_exception());
-    reason = "it threw " + caught_text();
+    return group->leave_all("it threw " + caught_text());
   }
-  group->leave_all(reason);
+  group->leave_all("it returned", true);
 }
 
 }  // namespace

@@ -40,29 +40,36 @@ void check(ncclResult_t result, const char* call, ncclComm_t comm) {
                     "on the CPU; NCCL_DEBUG=INFO says more");
 }
 
-Communicator::Communicator(
-    const ncclUniqueId& id, int rank, int size, double timeout, Progress& progress)
-    : timeout_(timeout), progress_(progress) {
+Communicator::Communicator(const ncclUniqueId& id, const ProcessGroup& group, Progress& progress)
+    : timeout_(group.timeout()), progress_(progress) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclResult_t result = ncclCommInitRankConfig(&comm_, size, id, rank, &config);
-  if (result == ncclInProgress) result = await(timeout);
+  ncclResult_t result = ncclCommInitRankConfig(&comm_, group.size(), id, group.rank(), &config);
+  if (result == ncclInProgress) result = await(&group);
   if (result != ncclSuccess) {
     const ncclComm_t comm = std::exchange(comm_, nullptr);
     try {
-      ACCRUE_CHECK(result != ncclInProgress,
-                   TimeoutError,
-                   "ncclCommInitRankConfig",
-                   "all ranks must come within ",
-                   timeout,
-                   " s; see what the other ranks do, or raise the timeout");
-      check(result, "ncclCommInitRankConfig", comm);
+      check_start(result, comm, group.has_left());
     } catch (...) {
       if (comm != nullptr) ncclCommAbort(comm);
       throw;
     }
   }
   watcher_ = std::thread([this] { watch(); });
+}
+
+void Communicator::check_start(ncclResult_t result, ncclComm_t comm, bool has_left) const {
+  constexpr const char* kCall = "ncclCommInitRankConfig";
+  if (result != ncclInProgress) return check(result, kCall, comm);
+  ACCRUE_CHECK(!has_left,
+               DistributedError,
+               kCall,
+               "a rank must stay in its group, got this one gone while it connected");
+  fail<TimeoutError>("[",
+                     kCall,
+                     "] all ranks must come within ",
+                     timeout_.load(),
+                     " s; see what the other ranks do, or raise the timeout");
 }
 
 Communicator::~Communicator() {
@@ -75,16 +82,17 @@ Communicator::~Communicator() {
   watcher_.join();
 }
 
-/// What NCCL says once it no longer says that it is in progress, or after so many seconds.
-ncclResult_t Communicator::await(double seconds) {
+/// What NCCL says once it no longer says that it is in progress, at the deadline, or when this rank
+/// leaves `group`.
+ncclResult_t Communicator::await(const ProcessGroup* group) {
   ncclResult_t state = ncclInProgress;
   wait_until(
       [&] {
         const std::lock_guard lock(mutex_);
         return comm_ == nullptr || ncclCommGetAsyncError(comm_, &state) != ncclSuccess ||
-               state != ncclInProgress;
+               state != ncclInProgress || (group != nullptr && group->has_left());
       },
-      seconds);
+      timeout_);
   return state;
 }
 
@@ -104,7 +112,7 @@ ncclComm_t Communicator::begin(const char* name) {
 }
 
 void Communicator::end(ncclResult_t result) {
-  if (result == ncclInProgress) result = await(timeout_);
+  if (result == ncclInProgress) result = await();
   progress_.note_issued();  // before the watcher may ask whether all is done
   is_issuing_ = false;
   const std::lock_guard lock(mutex_);
@@ -137,11 +145,12 @@ std::exception_ptr Communicator::find_fault(Clock::time_point now) {
   ncclCommGetAsyncError(comm_, &state);
   try {
     check(state, name_, comm_);
-    ACCRUE_CHECK(std::chrono::duration<double>(now - began_).count() < timeout_,
+    const double timeout = timeout_;
+    ACCRUE_CHECK(std::chrono::duration<double>(now - began_).count() < timeout,
                  TimeoutError,
                  name_,
                  "all ranks must come within ",
-                 timeout_,
+                 timeout,
                  " s, got some that did not; see what the other ranks do, or raise the timeout");
   } catch (...) {
     return std::current_exception();
@@ -167,6 +176,7 @@ void Communicator::break_off(std::exception_ptr error, bool flushes) noexcept {
     comm = std::exchange(comm_, nullptr);
   }
   if (comm == nullptr) return;
+  if (!flushes) progress_.note_lost(error_);  // before what waits for the work goes on
   ncclResult_t state = ncclInProgress;
   if (flushes && ncclCommFinalize(comm) == ncclInProgress) {
     wait_until(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/core/error.h"
+#include "accrue/dist/process_group.h"
 
 #include <nccl.h>
 
@@ -27,6 +28,8 @@ class Progress {
   virtual void note_issued() = 0;
   /// Whether all of it is done.
   virtual bool is_done() noexcept = 0;
+  /// It ends undone now.
+  virtual void note_lost(const std::exception_ptr& reason) noexcept = 0;
 
  protected:
   ~Progress() = default;
@@ -35,12 +38,12 @@ class Progress {
 /// A non-blocking communicator. While work is under way a thread looks at it, and aborts it when
 /// NCCL reports an error or a deadline passes: kernels that spin for an absent rank then end.
 ///
-/// Threads: one at a time, but abort() any.
+/// Threads: one at a time, but abort() and set_timeout() any.
 class Communicator {
  public:
   /// Collective; on the device that is current. Errors: DeviceError, DistributedError with what
-  /// NCCL said; TimeoutError.
-  Communicator(const ncclUniqueId& id, int rank, int size, double timeout, Progress& progress);
+  /// NCCL said; TimeoutError; DistributedError when this rank leaves the group meanwhile.
+  Communicator(const ncclUniqueId& id, const ProcessGroup& group, Progress& progress);
   /// Aborts what is not done after a second.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -59,6 +62,7 @@ class Communicator {
     end(result);
   }
   void check_intact();
+  void set_timeout(double seconds) { timeout_ = seconds; }
   /// Lets work end that all ranks have issued, then ends the rest.
   void abort(const std::string& reason) noexcept;
 
@@ -67,13 +71,14 @@ class Communicator {
 
   ncclComm_t begin(const char* name);
   void end(ncclResult_t result);
-  ncclResult_t await(double seconds);
+  ncclResult_t await(const ProcessGroup* group = nullptr);
+  void check_start(ncclResult_t result, ncclComm_t comm, bool has_left) const;
   void watch();
   std::exception_ptr find_fault(Clock::time_point now);
   void break_off(std::exception_ptr error, bool flushes) noexcept;
 
   ncclComm_t comm_ = nullptr;  ///< null when it was aborted
-  double timeout_;
+  std::atomic<double> timeout_;
   Progress& progress_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,7 +4,12 @@
 #include "accrue/kernels/cuda/current_stream.h"
 #include "accrue/kernels/cuda/runtime.h"
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace accrue::dist::nccl {
 namespace {
@@ -27,15 +32,52 @@ class Mark {
   cuda::Event event_;
 };
 
+/// The links that are alive. Static objects are destroyed after NCCL and the CUDA runtime, so links
+/// that they hold end before: when the process ends.
+class LiveLinks {
+ public:
+  static LiveLinks& instance() {
+    static auto* const links = new LiveLinks;
+    return *links;
+  }
+  void add(DeviceLink& link) {
+    const std::lock_guard lock(mutex_);
+    links_.push_back(&link);
+    if (!std::exchange(is_registered_, true)) std::atexit([] { instance().end(); });
+  }
+  void remove(DeviceLink& link) {
+    const std::lock_guard lock(mutex_);
+    std::erase(links_, &link);
+  }
+
+ private:
+  void end() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (DeviceLink* const link : links_) {
+      link->drain();
+      link->abort("its process ended");
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<DeviceLink*> links_;
+  bool is_registered_ = false;
+};
+
 class NcclLink final : public DeviceLink, private Progress {
  public:
-  NcclLink(const ncclUniqueId& id, int rank, int size, Device device, double timeout)
+  NcclLink(const ncclUniqueId& id, const ProcessGroup& group, Device device)
       : device_(device.index),
-        rank_(rank),
-        size_(size),
-        own_(cuda::next_stream(device_)),
+        rank_(group.rank()),
+        size_(group.size()),
+        own_(device_),
         last_(device_),
-        communicator_(id, rank, size, timeout, *this) {}
+        communicator_(id, group, *this) {
+    LiveLinks::instance().add(*this);
+  }
+  ~NcclLink() override { LiveLinks::instance().remove(*this); }
+  NcclLink(const NcclLink&) = delete;
+  NcclLink& operator=(const NcclLink&) = delete;
 
   void move(const Movement& movement) override {
     issue("all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -72,10 +114,23 @@ class NcclLink final : public DeviceLink, private Progress {
 
   void wait_for(const std::shared_ptr<void>& mark) override {
     const cuda::DeviceScope scope(device_);
-    cuda::wait(cuda::current_stream(device_), static_cast<const Mark*>(mark.get())->event());
+    const cuda::Stream stream = cuda::current_stream(device_);
+    cuda::wait(stream, static_cast<const Mark*>(mark.get())->event());
+    if (stream == own_) return;
+    const std::lock_guard lock(mutex_);
+    awaited_ = mark;
   }
 
   void check() override { communicator_.check_intact(); }
+  void set_timeout(double seconds) override { communicator_.set_timeout(seconds); }
+  /// The communicator's watcher ends what takes too long.
+  void drain() noexcept override {
+    try {
+      cuda::synchronize(last_.event());
+    } catch (...) {
+      cuda::note_lost_work(device_, std::current_exception());
+    }
+  }
   void abort(const std::string& reason) noexcept override { communicator_.abort(reason); }
 
  private:
@@ -96,12 +151,34 @@ class NcclLink final : public DeviceLink, private Progress {
     if (!in.empty()) ncclRecv(in.data(), in.size(), ncclUint8, r, comm, stream);
   }
 
-  void note_issued() override { cuda::record(last_.event(), cuda::current_stream(device_)); }
-  bool is_done() noexcept override { return cuda::is_done(last_.event()); }
+  void note_issued() override {
+    const cuda::Stream stream = cuda::current_stream(device_);
+    cuda::record(last_.event(), stream);
+    is_beside_ = stream == own_;
+  }
+  bool is_done() noexcept override { return is_done(last_); }
+  bool is_done(const Mark& mark) const noexcept {
+    try {
+      const cuda::DeviceScope scope(device_);
+      return cuda::is_done(mark.event());
+    } catch (...) {  // the device is lost, and the work with it
+      return true;
+    }
+  }
+
+  /// Whoever reads results is told, but not of those that nobody waits for: a window that failed.
+  void note_lost(const std::exception_ptr& reason) noexcept override {
+    const std::lock_guard lock(mutex_);
+    const bool is_awaited = awaited_ && !is_done(*static_cast<const Mark*>(awaited_.get()));
+    if (is_awaited || !(is_beside_ || is_done(last_))) cuda::note_lost_work(device_, reason);
+  }
 
   int device_, rank_, size_;
-  cuda::Stream own_;
-  Mark last_;  ///< behind the last group
+  cuda::OwnStream own_;
+  Mark last_;                            ///< behind the last group
+  std::atomic<bool> is_beside_ = false;  ///< which went to the own stream
+  std::mutex mutex_;
+  std::shared_ptr<void> awaited_;  ///< the last mark of the own stream that others wait for
   Communicator communicator_;
 };
 
@@ -115,12 +192,13 @@ class NcclTransport final : public DeviceTransport {
     return {id.internal, sizeof(id.internal)};
   }
 
-  std::unique_ptr<DeviceLink> connect(
-      const std::string& id, int rank, int size, Device device, double timeout) override {
+  std::unique_ptr<DeviceLink> connect(const std::string& id,
+                                      const ProcessGroup& group,
+                                      Device device) override {
     ncclUniqueId wanted;
     std::memcpy(wanted.internal, id.data(), sizeof(wanted.internal));
     const cuda::DeviceScope scope(device.index);
-    return std::make_unique<NcclLink>(wanted, rank, size, device, timeout);
+    return std::make_unique<NcclLink>(wanted, group, device);
   }
 };
 

@@ -26,21 +26,16 @@ struct Pool {
   MemoryStats stats{};
 };
 
+/// Nobody holds the mutex while it waits for a device: what that works on may wait for a peer whose
+/// thread allocates here.
 class Allocator {
  public:
   void* allocate(std::size_t bytes, int device, Stream stream) {
-    const std::scoped_lock lock(mutex_);
     const std::size_t size = block_size(bytes);
+    void* data = cached(size, device, stream);
+    if (data == nullptr) data = fresh(size, device);
+    const std::scoped_lock lock(mutex_);
     Pool& pool = pools_[device];
-    std::vector<void*>& blocks = pool.free[{stream.handle, size}];
-    void* data = nullptr;
-    if (blocks.empty()) {
-      data = fresh(size, device);
-    } else {
-      data = blocks.back();
-      blocks.pop_back();
-      pool.stats.cached_bytes -= static_cast<std::int64_t>(size);
-    }
     live_[data] = {bytes, size, device, stream};
     pool.stats.allocated_bytes += static_cast<std::int64_t>(bytes);
     pool.stats.peak_bytes = std::max(pool.stats.peak_bytes, pool.stats.allocated_bytes);
@@ -83,18 +78,32 @@ class Allocator {
   }
 
   void empty(int device) {
-    const std::scoped_lock lock(mutex_);
+    decltype(Pool::free) unused;
+    {
+      const std::scoped_lock lock(mutex_);
+      Pool& pool = pools_[device];
+      unused.swap(pool.free);
+      pool.stats.cached_bytes = 0;
+    }
     const DeviceScope scope(device);
-    Pool& pool = pools_[device];
-    for (const auto& [key, blocks] : pool.free) {
+    for (const auto& [key, blocks] : unused) {
       if (!blocks.empty()) synchronize(Stream{key.first});
       for (void* const data : blocks) free_memory(data);
     }
-    pool.free.clear();
-    pool.stats.cached_bytes = 0;
   }
 
  private:
+  /// A free block, or null.
+  void* cached(std::size_t size, int device, Stream stream) {
+    const std::scoped_lock lock(mutex_);
+    Pool& pool = pools_[device];
+    const auto blocks = pool.free.find({stream.handle, size});
+    if (blocks == pool.free.end() || blocks->second.empty()) return nullptr;
+    void* const data = blocks->second.back();
+    blocks->second.pop_back();
+    pool.stats.cached_bytes -= static_cast<std::int64_t>(size);
+    return data;
+  }
   void* fresh(std::size_t size, int device) {
     const DeviceScope scope(device);
     try {
@@ -110,12 +119,12 @@ class Allocator {
                              " must have ",
                              size,
                              " bytes left, got fewer beside ",
-                             pools_[device].stats.allocated_bytes,
+                             stats(device).allocated_bytes,
                              " in use; use smaller tensors or a smaller micro-batch");
     }
   }
 
-  std::recursive_mutex mutex_;
+  std::mutex mutex_;
   std::map<int, Pool> pools_;
   std::unordered_map<void*, Block> live_;
 };

@@ -47,7 +47,7 @@ class Backend final : public DeviceBackend {
     const Stream other = between ? current_stream(from_device.index) : stream;
     if (between) order(from_device, other, device, stream);
     copy(to, from, static_cast<std::size_t>(bytes), stream);
-    if (to_device.is_cpu()) finish(stream);
+    if (to_device.is_cpu()) finish(device.index, stream);
     if (between) order(device, stream, from_device, other);
   }
 
@@ -58,7 +58,7 @@ class Backend final : public DeviceBackend {
 
   void synchronize(Device device) override {
     const DeviceScope scope(device.index);
-    finish(current_stream(device.index));
+    for (const Stream stream : streams_of(device.index)) finish(device.index, stream);
   }
 
   const LaunchTable& launchers() const override { return cuda::launchers(); }

@@ -3,14 +3,13 @@
 #include "accrue/kernels/cuda/fault.h"
 #include "accrue/kernels/cuda/runtime.h"
 
-#include <array>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace accrue::kernels::cuda {
 namespace {
 
-constexpr std::size_t kNumOthers = 8;
 constexpr int kNoFault = 0;
 
 /// The streams of all devices, made when they are first asked for. Never destroyed.
@@ -18,29 +17,52 @@ class Streams {
  public:
   Stream main(int device) {
     const std::scoped_lock lock(mutex_);
-    return made(device, of_[device].main);
+    return main_of(device);
   }
-  Stream next(int device) {
+  std::vector<Stream> all(int device) {
     const std::scoped_lock lock(mutex_);
-    OfDevice& streams = of_[device];
-    return made(device, streams.others[streams.next++ % kNumOthers]);
+    main_of(device);
+    return of_[device].all;
+  }
+  Stream take(int device) {
+    const std::scoped_lock lock(mutex_);
+    main_of(device);
+    std::vector<Stream>& unused = of_[device].unused;
+    if (unused.empty()) return made(device);
+    const Stream stream = unused.back();
+    unused.pop_back();
+    return stream;
+  }
+  void give_back(int device, Stream stream) {
+    const std::scoped_lock lock(mutex_);
+    of_[device].unused.push_back(stream);
+  }
+  void note_lost(int device, std::exception_ptr reason) {
+    const std::scoped_lock lock(mutex_);
+    of_[device].lost = std::move(reason);
+  }
+  std::exception_ptr take_lost(int device) {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(of_[device].lost, nullptr);
   }
 
  private:
   struct OfDevice {
-    Stream main;
-    std::array<Stream, kNumOthers> others{};
-    std::size_t next = 0;
+    std::vector<Stream> all;     ///< the main stream first
+    std::vector<Stream> unused;  ///< of all
+    std::exception_ptr lost;     ///< why work ended undone
   };
 
-  static Stream made(int device, Stream& stream) {
-    if (stream.handle == nullptr) {
-      const DeviceScope scope(device);
-      Stream fresh = make_stream();
-      fresh.fault = static_cast<int*>(allocate_memory(sizeof(int)));
-      copy(fresh.fault, &kNoFault, sizeof(int), fresh);
-      stream = fresh;
-    }
+  Stream main_of(int device) {
+    std::vector<Stream>& all = of_[device].all;
+    return all.empty() ? made(device) : all.front();
+  }
+  Stream made(int device) {
+    const DeviceScope scope(device);
+    Stream stream = make_stream();
+    stream.fault = static_cast<int*>(allocate_memory(sizeof(int)));
+    copy(stream.fault, &kNoFault, sizeof(int), stream);
+    of_[device].all.push_back(stream);
     return stream;
   }
 
@@ -53,34 +75,38 @@ Streams& streams() {
   return *the_streams;
 }
 
-/// What StreamScopes chose; absent: the main stream.
-std::map<int, Stream>& chosen() {
-  thread_local std::map<int, Stream> of_thread;
-  return of_thread;
-}
+/// Needs no destructor: tensors in static objects are freed when thread_local ones are gone.
+thread_local StreamScope* innermost = nullptr;
 
 }  // namespace
 
 Stream current_stream(int device) {
-  const auto found = chosen().find(device);
-  const bool is_chosen = found != chosen().end() && found->second.handle != nullptr;
-  return is_chosen ? found->second : streams().main(device);
+  for (const StreamScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+    if (scope->device_ == device) return scope->stream_;
+  }
+  return streams().main(device);
 }
 
-void finish(Stream stream) {
-  if (stream.fault == nullptr) return synchronize(stream);
+std::vector<Stream> streams_of(int device) { return streams().all(device); }
+
+void finish(int device, Stream stream) {
   int noted = kNoFault;
   copy(&noted, stream.fault, sizeof noted, stream);  // the host waits for it
+  if (const std::exception_ptr lost = streams().take_lost(device)) std::rethrow_exception(lost);
   if (noted == kNoFault) return;
   copy(stream.fault, &kNoFault, sizeof noted, stream);
   throw_fault(noted);
 }
 
-Stream next_stream(int device) { return streams().next(device); }
-
-StreamScope::StreamScope(int device, Stream stream) : device_(device), before_(chosen()[device]) {
-  chosen()[device] = stream;
+void note_lost_work(int device, std::exception_ptr reason) noexcept {
+  streams().note_lost(device, std::move(reason));
 }
-StreamScope::~StreamScope() { chosen()[device_] = before_; }
+
+OwnStream::OwnStream(int device) : device_(device), stream_(streams().take(device)) {}
+OwnStream::~OwnStream() { streams().give_back(device_, stream_); }
+
+StreamScope::StreamScope(int device, Stream stream)
+    : device_(device), stream_(stream), outer_(std::exchange(innermost, this)) {}
+StreamScope::~StreamScope() { innermost = outer_; }
 
 }  // namespace accrue::kernels::cuda

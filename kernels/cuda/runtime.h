@@ -16,7 +16,13 @@ std::string why_no_device();
 /// Tells a device from all others, also on other hosts.
 std::string identity(int device);
 
-/// Makes a device current on this thread while it lives.
+int current_device();
+/// Also gives the process a context of the device: hundreds of megabytes on it.
+void set_device(int device);
+bool has_context(int device) noexcept;
+
+/// Makes a device current on this thread while it lives. It stays current afterwards where the one
+/// before has no context, so that the process of a rank uses its own GPU alone.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -26,9 +32,8 @@ class DeviceScope {
 
  private:
   int before_;
+  bool changes_;
 };
-
-int current_device();
 
 // On the current device. Streams last as long as the process.
 Stream make_stream();

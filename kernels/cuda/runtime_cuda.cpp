@@ -3,6 +3,7 @@
 #include "accrue/kernels/cuda/runtime.h"
 #include "accrue/kernels/cuda/stream_timer.h"
 
+#include <cuda.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,10 +65,24 @@ int current_device() {
   return device;
 }
 
-DeviceScope::DeviceScope(int device) : before_(current_device()) {
-  if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
+void set_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
+
+/// Asks the driver, which is not linked: programs start on machines without one.
+bool has_context(int device) noexcept {
+  using GetState = CUresult (*)(CUdevice, unsigned*, int*);
+  static const auto get_state = [] {
+    constexpr unsigned kSince = 7000;  // CUDA 7.0
+    void* call = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    static_cast<void>(cudaGetDriverEntryPointByVersion(
+        "cuDevicePrimaryCtxGetState", &call, kSince, cudaEnableDefault, &found));
+    return reinterpret_cast<GetState>(call);
+  }();
+  unsigned flags = 0;
+  int is_active = 0;
+  return get_state != nullptr && get_state(device, &flags, &is_active) == CUDA_SUCCESS &&
+         is_active != 0;
 }
-DeviceScope::~DeviceScope() { static_cast<void>(cudaSetDevice(before_)); }
 
 Stream make_stream() {
   cudaStream_t stream = nullptr;

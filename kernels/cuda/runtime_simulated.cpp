@@ -2,7 +2,7 @@
 #include "accrue/core/error.h"
 #include "accrue/kernels/cuda/runtime.h"
 #include "accrue/kernels/cuda/stream_timer.h"
-#include "accrue/kernels/simt/nccl/device.h"
+#include "accrue/kernels/simt/devices.h"
 #include "accrue/kernels/simt/streams.h"
 
 #include <chrono>
@@ -15,7 +15,6 @@
 namespace accrue::kernels::cuda {
 namespace {
 
-constexpr int kNumDevices = 4;
 constexpr std::size_t kLargestMark = std::size_t{64} << 20;
 
 simt::Stream* of(Stream stream) { return static_cast<simt::Stream*>(stream.handle); }
@@ -52,25 +51,37 @@ Blocks& blocks() {
 
 }  // namespace
 
-int num_devices() { return kNumDevices; }
+int num_devices() { return simt::kNumDevices; }
 std::string why_no_device() { return ""; }
 std::string identity(int device) { return text("simulated cuda:", device); }
 
-int current_device() { return simt::nccl::current_device(); }
+int current_device() { return simt::current_device(); }
+void set_device(int device) { simt::set_device(device); }
+bool has_context(int device) noexcept { return simt::has_context(device); }
 
-DeviceScope::DeviceScope(int device) : before_(simt::nccl::current_device()) {
-  simt::nccl::current_device() = device;
+Stream make_stream() {
+  simt::use_device();
+  return {simt::make_stream()};
 }
-DeviceScope::~DeviceScope() { simt::nccl::current_device() = before_; }
-
-Stream make_stream() { return {simt::make_stream()}; }
-Event make_event() { return {simt::make_event()}; }
+Event make_event() {
+  simt::use_device();
+  return {simt::make_event()};
+}
 void destroy(Event event) noexcept { simt::destroy(of(event)); }
-void record(Event event, Stream stream) { simt::record(of(event), of(stream)); }
-void wait(Stream stream, Event event) { simt::wait(of(stream), of(event)); }
+void record(Event event, Stream stream) {
+  simt::use_device();
+  simt::record(of(event), of(stream));
+}
+void wait(Stream stream, Event event) {
+  simt::use_device();
+  simt::wait(of(stream), of(event));
+}
 void synchronize(Stream stream) { simt::synchronize(of(stream)); }
 void synchronize(Event event) { simt::synchronize(of(event)); }
-bool is_done(Event event) noexcept { return simt::is_done(of(event)); }
+bool is_done(Event event) noexcept {
+  simt::use_device();
+  return simt::is_done(of(event));
+}
 
 struct StreamTimer::Marks {
   std::chrono::steady_clock::time_point begin, end;
@@ -89,6 +100,7 @@ double StreamTimer::stop() {
 }
 
 void* allocate_memory(std::size_t bytes) {
+  simt::use_device();
   void* const data = simt::allocate_device(bytes);
   blocks().add(data, bytes);
   return data;
@@ -116,6 +128,7 @@ void free_pinned(void* data) noexcept {
 }
 
 void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  simt::use_device();
   if (blocks().contain(from)) {
     simt::enqueue(of(stream), [=] { std::memcpy(to, from, bytes); });
   } else {

@@ -1,6 +1,8 @@
 // Sums and buckets of gradients that lie on devices: the CPU's bits, by NCCL or by way of the host.
+#include "accrue/core/device_backend.h"
 #include "accrue/dist/ring.h"
 #include "accrue/dist/threads.h"
+#include "accrue/kernels/cuda/current_stream.h"
 #include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/dist/bucketer_checks.h"
 #include "accrue/tests/dist/messages.h"
@@ -9,6 +11,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 
 using namespace accrue;
@@ -29,6 +32,28 @@ void on_devices(const Body& body) {
       });
     }
   }
+}
+
+/// What this thread queues on the device later begins after so many seconds.
+void hold_up(Device device, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto stream = kernels::cuda::current_stream(device.index);
+  simt::enqueue_steps(static_cast<simt::Stream*>(stream.handle), [=] {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+    return waited.count() > seconds;
+  });
+}
+
+std::vector<BucketParameter> one_parameter(Device device) {
+  return {{"weight", {100}, DType::float32, device}};
+}
+
+/// A copy of the gradient of a window, which is 1 on 2 ranks, as an optimizer would read it.
+Tensor reduce_window(Bucketer& bucketer, const ProcessGroup& group, Device device) {
+  bucketer.begin(0, "1");
+  bucketer.ready(0, {{{0, group.rank() * 4, Tensor::ones({100}).to(device)}}});
+  bucketer.finish();
+  return bucketer.gradient(0).clone();
 }
 
 }  // namespace
@@ -54,6 +79,52 @@ TEST_CASE("cuda.device_sums: buckets have the bits of plain loops, with overlap 
     });
   }
   MESSAGE(windows.load(), " windows");
+}
+
+TEST_CASE(
+    "cuda.device_sums: a bucketer that ends in peace waits for sums, however long they take") {
+  run_ranks(2, [](ProcessGroup& group) {
+    const Device device = Device::cuda(group.rank());
+    Tensor gradient;
+    {
+      Bucketer bucketer(group, one_parameter(device), &test::sum_of_weights);
+      hold_up(device, 1.5);
+      gradient = reduce_window(bucketer, group, device);
+    }
+    CHECK(equal_bits(gradient.to(Device::cpu()), Tensor::ones({100})));
+  });
+}
+
+TEST_CASE("cuda.device_sums: who reads sums that were given up after the window is told") {
+  run_ranks(2, [](ProcessGroup& group) {
+    const Device device = Device::cuda(group.rank());
+    Bucketer bucketer(group, one_parameter(device), &test::sum_of_weights);
+    group.set_timeout(1);
+    hold_up(device, 2);
+    const Tensor gradient = reduce_window(bucketer, group, device);
+    CHECK_THROWS_AS(gradient.to(Device::cpu()), TimeoutError);
+    CHECK_NOTHROW(gradient.to(Device::cpu()));  // once
+    CHECK_THROWS_AS(bucketer.begin(1, "1"), TimeoutError);
+  });
+}
+
+TEST_CASE("cuda.device_sums: a rank that throws ends the sums that wait for it within seconds") {
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH_AS(run_ranks(2,
+                                 [](ProcessGroup& group) {
+                                   const Device device = Device::cuda(group.rank());
+                                   Bucketer bucketer(
+                                       group, one_parameter(device), &test::sum_of_weights);
+                                   if (group.rank() == 1) hold_up(device, 2);
+                                   reduce_window(bucketer, group, device);
+                                   if (group.rank() == 1) throw ValueError("bad data");
+                                 }),
+                       "bad data",
+                       ValueError);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  for (const int index : {0, 1}) {
+    CHECK_THROWS_AS(synchronize(Device::cuda(index)), DistributedError);
+  }
 }
 
 TEST_CASE("cuda.device_sums: rings add all ranks and end in one result") {

@@ -2,19 +2,31 @@
 #include "accrue/core/device_backend.h"
 #include "accrue/dist/device_link.h"
 #include "accrue/dist/world.h"
+#include "accrue/kernels/simt/devices.h"
+#include "accrue/kernels/simt/nccl/communicator.h"
 #include "accrue/tests/dist/bucketer_checks.h"
 #include "accrue/tests/dist/messages.h"
 #include "accrue/tests/dist/sum_checks.h"
 #include "accrue/tests/support/doctest.h"
+
+#include <unistd.h>
 
 using namespace accrue;
 using namespace accrue::dist;
 
 namespace {
 
+/// Made before links are, so destroyed after what the CUDA runtime and NCCL destroy at the end.
+struct AtExit {
+  ~AtExit() {
+    if (ncclComm::num_alive() > 0) _exit(1);
+  }
+};
+
 /// Made once, since its connection to other GPUs is.
 ProcessGroup& group() {
   static const std::shared_ptr<ProcessGroup> ranks = init({.timeout = 60});
+  static const AtExit at_exit;
   return *ranks;
 }
 
@@ -54,4 +66,10 @@ TEST_CASE("cuda.mpi_devices: a rank that never comes on the device is given up a
         DistributedError);
   }
   group().barrier();
+}
+
+TEST_CASE("cuda.mpi_devices: the process of a rank uses its own GPU alone") {
+  for (int device = 0; device < simt::kNumDevices; ++device) {
+    CHECK(simt::has_context(device) == (device == group().local_rank()));
+  }
 }

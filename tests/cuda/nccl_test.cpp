@@ -136,8 +136,8 @@ TEST_CASE("cuda.nccl: ranks on one GPU, or without one, are refused on all ranks
       return device.str();
     }
     std::string make_id() override { return ""; }
-    Link connect(const std::string&, int rank, int, Device, double) override {
-      ACCRUE_CHECK(rank != 2, DeviceError, "nccl", "rank 2 cannot");
+    Link connect(const std::string&, const ProcessGroup& group, Device) override {
+      ACCRUE_CHECK(group.rank() != 2, DeviceError, "nccl", "rank 2 cannot");
       return nullptr;
     }
   };
@@ -166,8 +166,8 @@ TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline
         const auto start = std::chrono::steady_clock::now();
         link->all_reduce(numbers.data(), 10, DType::float32);  // does not wait
         CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(250));
-        synchronize(Device::cuda(0));
-        const std::string said = message<TimeoutError>([&] { link->check(); });
+        const std::string said = message<TimeoutError>([] { synchronize(Device::cuda(0)); });
+        CHECK(message<TimeoutError>([&] { link->check(); }) == said);
         CHECK(said ==
               "[all_reduce] all ranks must come within 0.3 s, got some that did not; see what "
               "the other ranks do, or raise the timeout");
@@ -197,6 +197,58 @@ TEST_CASE("cuda.nccl: a rank that aborts ends the wait of the others at once") {
     }
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
   });
+}
+
+TEST_CASE("cuda.nccl: a timeout that is set later counts for the links that a group has") {
+  run_ranks(2,
+            [](ProcessGroup& group) {
+              const Device device = Device::cuda(group.rank());
+              DeviceLink* const link = group.link(device);
+              group.set_timeout(0.3);
+              const auto start = std::chrono::steady_clock::now();
+              if (group.rank() == 1)
+                return std::this_thread::sleep_for(std::chrono::milliseconds(900));
+              Tensor sum = Tensor::ones({10}).to(device);
+              link->all_reduce(sum.mutable_data<float>(), 10, DType::float32);
+              CHECK_THROWS_AS(sum.to(Device::cpu()), TimeoutError);
+              CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+            },
+            {.timeout = 20});
+}
+
+TEST_CASE("cuda.nccl: a rank that leaves while it connects waits no more") {
+  struct Absent final : DeviceTransport {
+    std::atomic<bool>* is_over = nullptr;
+    std::string identity(Device device) override {
+      return accrue_cuda_transport()->identity(device);
+    }
+    std::string make_id() override { return accrue_cuda_transport()->make_id(); }
+    Link connect(const std::string&, const ProcessGroup&, Device) override {
+      while (!*is_over) std::this_thread::yield();
+      return nullptr;
+    }
+  };
+  std::atomic<bool> is_over = false;
+  run_ranks(2,
+            [&](ProcessGroup& group) {
+              const auto twin = group.duplicate();
+              if (group.rank() == 1) {
+                Absent absent;
+                absent.is_over = &is_over;
+                CHECK_THROWS_AS(connect_devices(*twin, absent, Device::cuda(1)), DistributedError);
+                return;
+              }
+              const auto start = std::chrono::steady_clock::now();
+              std::thread beside([&] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                twin->leave("it was told to");
+              });
+              CHECK_THROWS_AS(twin->link(Device::cuda(0)), DistributedError);
+              CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+              is_over = true;
+              beside.join();
+            },
+            {.timeout = 10});
 }
 
 TEST_CASE("cuda.nccl: work of two streams of a rank is ordered by marks alone") {

@@ -31,6 +31,7 @@ bool has_gpu() {
 struct Idle final : dist::nccl::Progress {
   void note_issued() override {}
   bool is_done() noexcept override { return true; }
+  void note_lost(const std::exception_ptr&) noexcept override {}
 };
 
 }  // namespace
@@ -64,7 +65,7 @@ TEST_CASE("cuda.no_gpu: a communicator without a GPU is an error that says what 
   std::memcpy(id.internal, bytes.data(), bytes.size());
   Idle idle;
   const std::string said =
-      message<DeviceError>([&] { dist::nccl::Communicator(id, 0, 1, 10, idle); });
+      message<DeviceError>([&] { dist::nccl::Communicator(id, *dist::self_group(), idle); });
   CHECK(said.starts_with("[ncclCommInitRankConfig] unhandled cuda error"));
   CHECK(said.find("every rank needs an NVIDIA GPU of its own and its driver, else keep tensors on "
                   "the CPU") != std::string::npos);

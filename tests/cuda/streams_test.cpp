@@ -2,6 +2,7 @@
 #include "accrue/kernels/simt/streams.h"
 
 #include "accrue/core/config.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/core/error.h"
 #include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/cuda/current_stream.h"
@@ -10,6 +11,9 @@
 #include "accrue/kernels/cuda/runtime.h"
 #include "accrue/tests/support/doctest.h"
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -42,7 +46,7 @@ float fetch(const Workspace& memory) {
 
 /// x = {1, 2} is written on one stream and added up on another, with or without an event between.
 float sum_on_another_stream(bool waits) {
-  const Stream writer = next_stream(0), reader = next_stream(0);
+  const OwnStream writer(0), reader(0);
   Workspace x(2 * sizeof(float), writer), sum(sizeof(float), reader);
   const float values[] = {1, 2};
   x.upload(values, sizeof(values));
@@ -88,7 +92,7 @@ TEST_CASE("cuda.streams: a missing wait is seen as NaN") {
 }
 
 TEST_CASE("cuda.streams: work runs when somebody waits, in the order of its stream") {
-  const Stream stream = next_stream(0);
+  const OwnStream stream(0);
   auto* const pinned = static_cast<float*>(allocate_pinned(sizeof(float)));
   auto* const result = static_cast<float*>(allocate_pinned(sizeof(float)));
   *pinned = 1;
@@ -109,7 +113,7 @@ TEST_CASE("cuda.streams: work runs when somebody waits, in the order of its stre
 }
 
 TEST_CASE("cuda.streams: a fault of a kernel comes where somebody waits, later work is lost") {
-  const Stream stream = next_stream(0);
+  const OwnStream stream(0);
   Workspace x(sizeof(float), stream), sum(sizeof(float), stream);
   const Event event = make_event();
   launch(
@@ -122,7 +126,8 @@ TEST_CASE("cuda.streams: a fault of a kernel comes where somebody waits, later w
 }
 
 TEST_CASE("cuda.streams: each thread has its own current stream") {
-  const Stream main = current_stream(0), other = next_stream(0);
+  const Stream main = current_stream(0);
+  const OwnStream other(0);
   CHECK(main != other);
   CHECK(current_stream(1) != main);
   const StreamScope scope(0, other);
@@ -137,8 +142,47 @@ TEST_CASE("cuda.streams: each thread has its own current stream") {
   CHECK(current_stream(0) == other);
 }
 
+TEST_CASE("cuda.streams: a device's other streams are nobody else's while they live") {
+  std::set<void*> handles = {current_stream(2).handle};
+  {
+    std::vector<std::unique_ptr<OwnStream>> streams;
+    for (int i = 0; i < 12; ++i) {
+      streams.push_back(std::make_unique<OwnStream>(2));
+      handles.insert(Stream(*streams.back()).handle);
+    }
+    CHECK(handles.size() == 13);
+  }
+  const OwnStream again(2);
+  handles.insert(Stream(again).handle);
+  CHECK(handles.size() == 13);
+  CHECK(streams_of(2).size() == 13);
+}
+
+TEST_CASE("cuda.streams: a device is waited for on all of its streams") {
+  const Device device = Device::cuda(3);
+  auto* const result = static_cast<float*>(allocate_pinned(sizeof(float)));
+  *result = 0;
+  const OwnStream beside(device.index);
+  Workspace memory(sizeof(float), beside);
+  const float one = 1;
+  memory.upload(&one, sizeof(one));
+  copy(result, memory.as<float>(), sizeof(float), beside);
+  CHECK(*result == 0);
+  synchronize(device);
+  CHECK(*result == 1);
+  free_pinned(result);
+}
+
+TEST_CASE("cuda.streams: work that ended undone is told to who waits for its device, once") {
+  const Device device = Device::cuda(3);
+  note_lost_work(device.index, std::make_exception_ptr(StateError("a rank is gone")));
+  synchronize(Device::cuda(2));
+  CHECK_THROWS_WITH_AS(synchronize(device), "a rank is gone", StateError);
+  synchronize(device);
+}
+
 TEST_CASE("cuda.streams: freed memory serves again on its stream, and reads as NaN until then") {
-  const Stream stream = next_stream(0), other = next_stream(0);
+  const OwnStream stream(0), other(0);
   void* const first = allocate(1000, 0, stream);
   CHECK(device_of(first) == 0);
   const float one = 1;
@@ -159,7 +203,7 @@ TEST_CASE("cuda.streams: the next owner waits for the stream that used memory la
   const DefaultOrder later;
   for (const simt::StreamOptions& order : stream_orders()) {
     simt::set_stream_options(order);
-    const Stream owner = next_stream(0), reader = next_stream(0);
+    const OwnStream owner(0), reader(0);
     void* const x = allocate(2 * sizeof(float), 0, owner);
     const float values[] = {1, 2}, others[] = {5, 6};
     copy(x, values, sizeof(values), owner);
@@ -181,12 +225,39 @@ TEST_CASE("cuda.streams: the next owner waits for the stream that used memory la
   }
 }
 
+TEST_CASE("cuda.streams: a thread that waits for memory of one device holds nobody else up") {
+  constexpr std::size_t kSize = 1 << 20;
+  using Clock = std::chrono::steady_clock;
+  const OwnStream busy(1), other(2);
+  empty_cache(1);
+  cuda::free(allocate(8, 2, other), other);
+  cuda::free(allocate(kSize / 2, 1, busy), busy);
+  std::atomic<bool> is_waiting = false, has_peer = false, was_in_time = false;
+  const auto start = Clock::now();
+  // What the full device works on ends when another thread, a peer of its own device, has memory.
+  simt::enqueue_steps(static_cast<simt::Stream*>(Stream(busy).handle), [&] {
+    is_waiting = true;
+    if (has_peer) was_in_time = true;
+    return has_peer || Clock::now() - start > std::chrono::seconds(3);
+  });
+  simt::set_device_size(simt::device_memory_in_use() + kSize / 4);
+  std::thread full([&] { cuda::free(allocate(kSize / 2 + 1, 1, busy), busy); });
+  while (!is_waiting) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  cuda::free(allocate(8, 2, other), other);
+  has_peer = true;
+  full.join();
+  CHECK(was_in_time);
+  simt::set_device_size(std::size_t{1} << 40);
+  empty_cache(1);
+}
+
 TEST_CASE("cuda.streams: the address sanitizer closes device memory to the host") {
-  const Stream stream = next_stream(0);
+  const OwnStream stream(0);
   const Workspace x(sizeof(float), stream);
   CHECK(simt::is_closed(x.as<float>()) == kAddressSanitizer);
   bool is_closed_to_work = true;
-  simt::enqueue(static_cast<simt::Stream*>(stream.handle),
+  simt::enqueue(static_cast<simt::Stream*>(Stream(stream).handle),
                 [&] { is_closed_to_work = simt::is_closed(x.as<float>()); });
   synchronize(stream);
   CHECK(!is_closed_to_work);
@@ -195,7 +266,7 @@ TEST_CASE("cuda.streams: the address sanitizer closes device memory to the host"
 
 TEST_CASE("cuda.streams: a full device gives its cache back before it refuses") {
   constexpr std::size_t kSize = 1 << 20;
-  const Stream stream = next_stream(1);
+  const OwnStream stream(1);
   empty_cache(0);
   empty_cache(1);
   const MemoryStats before = memory_stats(1);

@@ -178,6 +178,8 @@ TEST_CASE(
         "weight [2, 2] float32 on rank 0 and weight [4] float32");
   CHECK(said({{"weight", {2, 2}, DType::float64}, {"bias", {4}}}, options) ==
         "weight [2, 2] float32 on rank 0 and weight [2, 2] float64");
+  CHECK(said({{"weight", {2, 2}, DType::float32, Device::cuda(1)}, {"bias", {4}}}, options) ==
+        "weight [2, 2] float32 on rank 0 and weight [2, 2] float32 cuda");
   CHECK(said({{"gain", {2, 2}}, {"bias", {4}}}, options) ==
         "weight [2, 2] float32 on rank 0 and gain [2, 2] float32");
   options.bucket_cap_bytes = 2;

@@ -1,5 +1,5 @@
 // The simulated NCCL: data arrive, and what NCCL refuses or waits for is refused or waited for.
-#include "accrue/kernels/simt/nccl/device.h"
+#include "accrue/kernels/simt/devices.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <nccl.h>
@@ -19,7 +19,7 @@ struct Rank {
   int rank = 0;
 
   ncclResult_t start(int size, const ncclUniqueId& id, int device) {
-    accrue::simt::nccl::current_device() = device;
+    accrue::simt::set_device(device);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     CHECK(ncclCommInitRankConfig(&comm, size, id, rank, &config) == ncclInProgress);

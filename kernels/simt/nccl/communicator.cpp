@@ -1,7 +1,7 @@
 #include "accrue/kernels/simt/nccl/communicator.h"
 
 #include "accrue/core/error.h"
-#include "accrue/kernels/simt/nccl/device.h"
+#include "accrue/kernels/simt/devices.h"
 #include "accrue/kernels/simt/streams.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 
 namespace accrue::simt::nccl {
 namespace {
+
+std::atomic<int> alive = 0;
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
@@ -100,9 +102,14 @@ using accrue::simt::nccl::Group;
 using accrue::simt::nccl::Meeting;
 using accrue::simt::nccl::Operation;
 
+ncclComm::ncclComm() { ++accrue::simt::nccl::alive; }
+
 ncclComm::~ncclComm() {
   if (starter_.joinable()) starter_.join();
+  --accrue::simt::nccl::alive;
 }
+
+int ncclComm::num_alive() { return accrue::simt::nccl::alive; }
 
 void ncclComm::set(ncclResult_t state, const std::string& error) {
   const std::lock_guard lock(mutex_);
@@ -112,7 +119,7 @@ void ncclComm::set(ncclResult_t state, const std::string& error) {
 
 ncclResult_t ncclComm::start(int num_ranks, const ncclUniqueId& id, int rank, bool blocks) {
   blocks_ = blocks;
-  const int device = accrue::simt::nccl::current_device();
+  const int device = accrue::simt::current_device();
   if (blocks) {
     initialise(id, num_ranks, rank, device);
     return state();

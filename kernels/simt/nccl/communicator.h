@@ -53,7 +53,10 @@ class Group {
 
 struct ncclComm {
  public:
+  ncclComm();
   ~ncclComm();
+  /// Communicators of this process.
+  static int num_alive();
   ncclResult_t start(int num_ranks, const ncclUniqueId& id, int rank, bool blocks);
   /// What ncclCommGetAsyncError() tells.
   ncclResult_t poll();
