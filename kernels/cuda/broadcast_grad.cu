@@ -2,10 +2,9 @@
 // element of the parameter runs the lane program.
 #include "accrue/kernels/broadcast_grad_checks.h"
 #include "accrue/kernels/cuda/kernels.h"
-#include "accrue/kernels/cuda/layouts.cuh"
+#include "accrue/kernels/cuda/live_rows.cuh"
+#include "accrue/kernels/cuda/program_memory.h"
 #include "accrue/kernels/scalar/float_ops.h"
-
-#include <vector>
 
 namespace accrue::kernels {
 namespace {
@@ -13,7 +12,6 @@ namespace {
 using namespace cuda;
 
 constexpr int kGradThreads = 64;  // few, since parameters are small: more blocks work at once
-constexpr int kLiveThreads = 256, kLiveWarps = kLiveThreads / kWarpSize;
 
 constexpr std::size_t kA = 0, kB = 1, kRow = 2;
 
@@ -101,42 +99,15 @@ void gradient_kernel(ACCRUE_PARAMETER Gradient<T> gradient) {
   interpret(gradient.instructions, gradient.instructions + gradient.num_instructions, tile);
 }
 
-/// live[row] = whether a row holds anything but zeros. A warp per row.
-template <class T>
-ACCRUE_KERNEL(kLiveThreads)
-void find_live(const T* a,
-               ACCRUE_PARAMETER Layouts<1> rows,
-               ACCRUE_PARAMETER Layouts<1> inner,
-               std::uint8_t* live) {
-  const std::int64_t row = std::int64_t{block_x()} * kLiveWarps + thread_index() / kWarpSize;
-  if (row >= rows.count) return;
-  const T* const first = a + rows.offsets(row)[0];
-  bool is_live = false;
-  for (std::int64_t i = thread_index() % kWarpSize; i < inner.count; i += kWarpSize) {
-    is_live = is_live || first[inner.offsets(i)[0]] != T(0);
-  }
-  is_live = any_lane(is_live);
-  if (thread_index() % kWarpSize == 0) live[row] = is_live;
-}
-
 /// Runs the program on the elements of the parameter.
 template <class Args, class T>
 void run_program(const Args& args, Gradient<T> gradient, Stream stream) {
-  const LaneProgram& program = args.program;
   const std::int64_t count = gradient.dims.kept.count;
-  const auto num_scratch = static_cast<std::size_t>(program.num_scratch);
-  Workspace scratch(num_scratch * static_cast<std::size_t>(count) * sizeof(T), stream);
-  std::vector<T*> slots(args.buffers.begin(), args.buffers.end());
-  for (std::int64_t i = 0; i < program.num_scratch; ++i) {
-    slots.push_back(scratch.as<T>() + i * count);
-  }
-  Workspace device_slots(slots.size() * sizeof(T*), stream);
-  Workspace instructions(program.instructions.size_bytes(), stream);
-  device_slots.upload(slots.data(), slots.size() * sizeof(T*));
-  instructions.upload(program.instructions.data(), program.instructions.size_bytes());
-  gradient.slots = device_slots.as<T*>();
-  gradient.instructions = instructions.as<LaneInstruction>();
-  gradient.num_instructions = std::ssize(program.instructions);
+  const ProgramMemory<T, T*> program(
+      args.program, args.buffers, count, stream, [](T* slot) { return slot; });
+  gradient.slots = program.slots();
+  gradient.instructions = program.instructions();
+  gradient.num_instructions = std::ssize(args.program.instructions);
   launch({.name = args.kName,
           .grid_x = (count + kGradThreads - 1) / kGradThreads,
           .threads = kGradThreads,
@@ -181,23 +152,13 @@ BroadcastDims split(const BroadcastGrad<T>& args) {
 }
 
 template <class T>
-void find_live_rows(const BroadcastGrad<T>& args, std::uint8_t* live, Stream stream) {
+void mark_live_rows(const BroadcastGrad<T>& args, std::uint8_t* live, Stream stream) {
   Group<1> rows, inner;
   for (int d = 0; d < args.a.rank(); ++d) {
     Group<1>& group = d < args.row_dims ? rows : inner;
     group.push_back(args.a.shape()[d], std::array{args.a.strides()[d]});
   }
-  const std::int64_t count = rows.layouts().count;
-  if (count == 0) return;
-  launch({.name = "find_live_rows",
-          .grid_x = (count + kLiveWarps - 1) / kLiveWarps,
-          .threads = kLiveThreads,
-          .stream = stream},
-         find_live<T>,
-         args.a.template data<T>(),
-         rows.layouts(),
-         inner.layouts(),
-         live);
+  find_live_rows(args.a.template data<T>(), rows.layouts(), inner.layouts(), live, stream);
 }
 
 template <class T>
@@ -209,7 +170,7 @@ void launch_gradient(const BroadcastGrad<T>& args, Stream stream) {
   const T one = 1;
   Workspace ones(sizeof(T), stream), live(static_cast<std::size_t>(dims.num_rows), stream);
   ones.upload(&one, sizeof(T));
-  find_live_rows(args, live.as<std::uint8_t>(), stream);
+  mark_live_rows(args, live.as<std::uint8_t>(), stream);
   gradient.b = args.b.defined() ? args.b.template data<T>() : ones.as<T>();
   gradient.live = live.as<std::uint8_t>();
   gradient.is_matrix =

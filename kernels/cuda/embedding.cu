@@ -1,6 +1,7 @@
 // Embedding on CUDA: rows copied by teams; their gradients sorted by table row, without atomics.
 #include "accrue/kernels/cuda/fault.cuh"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/program_memory.h"
 #include "accrue/kernels/cuda/quad.cuh"
 #include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/cuda/sort.cuh"
@@ -152,10 +153,8 @@ void run_program(const EmbeddingGrad<float>& args,
   std::vector<LaneInstruction> program(args.program.instructions.begin(),
                                        args.program.instructions.end());
   program.insert(program.end(), idle.begin(), idle.end());
-  Workspace instructions(bytes(std::ssize(program), sizeof(LaneInstruction)), stream);
-  instructions.upload(program.data(), bytes(std::ssize(program), sizeof(LaneInstruction)));
-  Workspace buffers(args.buffers.size_bytes(), stream);
-  buffers.upload(args.buffers.data(), args.buffers.size_bytes());
+  const Upload<LaneInstruction> instructions(program, stream);
+  const Upload<float*> buffers(args.buffers, stream);
   constexpr std::int64_t kWarps = kGradThreads / kWarpSize;
   const std::int64_t parts = (args.dy.cols + kWarpSize - 1) / kWarpSize;
   const std::int64_t blocks =
@@ -165,10 +164,10 @@ void run_program(const EmbeddingGrad<float>& args,
                        args.num_embeddings,
                        rows,
                        starts,
-                       instructions.as<LaneInstruction>(),
+                       instructions.data(),
                        static_cast<int>(args.program.instructions.size()),
                        static_cast<int>(idle.size()),
-                       buffers.as<float*>(),
+                       buffers.data(),
                        static_cast<int>(args.buffers.size()),
                        scratch.as<float>()};
   const Launch how{.name = args.kName, .grid_x = blocks, .threads = kGradThreads, .stream = stream};

@@ -1,25 +1,13 @@
 // Launchers of the linear layer's kernels: each is one product whose program states the order.
 #include "accrue/kernels/cuda/device_program.h"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/live_rows.cuh"
 #include "accrue/kernels/linear_checks.h"
 
 namespace accrue::kernels {
 namespace {
 
 using namespace cuda;
-
-constexpr int kLiveThreads = 256;
-
-/// live[n] = whether row n of dy holds anything but zeros. A warp per row.
-ACCRUE_KERNEL(kLiveThreads) void find_live_rows(Matrix<const float> dy, std::uint8_t* live) {
-  const int warp = thread_index() / kWarpSize, lane = thread_index() % kWarpSize;
-  const std::int64_t n = std::int64_t{block_x()} * (kLiveThreads / kWarpSize) + warp;
-  if (n >= dy.rows) return;
-  bool is_live = false;
-  for (std::int64_t c = lane; c < dy.cols; c += kWarpSize) is_live = is_live || dy(n, c) != 0.0f;
-  is_live = any_lane(is_live);
-  if (lane == 0) live[n] = is_live;
-}
 
 /// c = a b, plus a bias per column unless it is null.
 void multiply(const char* name,
@@ -46,18 +34,12 @@ void accumulate(const Args& args, Side a, Side b, Stream stream) {
   check_arguments(args);
   const std::int64_t outputs = a.count * b.count;
   if (outputs == 0) return;
-  Workspace live(static_cast<std::size_t>(args.dy.rows), stream);
+  const Matrix<const float>& dy = args.dy;
+  Workspace live(static_cast<std::size_t>(dy.rows), stream);
+  const Layouts<1> rows({dy.rows}, {Shape{dy.row_stride}}),
+      inner({dy.cols}, {Shape{dy.col_stride}});
+  find_live_rows(dy.data, rows, inner, live.as<std::uint8_t>(), stream);
   const DeviceProgram program(args.program, args.buffers, outputs, b.count, stream);
-  if (args.dy.rows > 0) {
-    constexpr std::int64_t kRows = kLiveThreads / kWarpSize;
-    launch({.name = "find_live_rows",
-            .grid_x = (args.dy.rows + kRows - 1) / kRows,
-            .threads = kLiveThreads,
-            .stream = stream},
-           find_live_rows,
-           args.dy,
-           live.as<std::uint8_t>());
-  }
   Product product;
   product.a = a;
   product.b = b;
