@@ -99,8 +99,8 @@ TEST_CASE("cuda.device_sums: who reads sums that were given up after the window 
   run_ranks(2, [](ProcessGroup& group) {
     const Device device = Device::cuda(group.rank());
     Bucketer bucketer(group, one_parameter(device), &test::sum_of_weights);
-    group.set_timeout(1);
-    hold_up(device, 2);
+    group.set_timeout(2);
+    hold_up(device, 3);
     const Tensor gradient = reduce_window(bucketer, group, device);
     CHECK_THROWS_AS(gradient.to(Device::cpu()), TimeoutError);
     CHECK_NOTHROW(gradient.to(Device::cpu()));  // once

@@ -4,6 +4,7 @@
 #include "accrue/core/config.h"
 #include "accrue/core/device_backend.h"
 #include "accrue/core/error.h"
+#include "accrue/core/tensor.h"
 #include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/cuda/current_stream.h"
 #include "accrue/kernels/cuda/kernels.h"
@@ -179,6 +180,13 @@ TEST_CASE("cuda.streams: work that ended undone is told to who waits for its dev
   synchronize(Device::cuda(2));
   CHECK_THROWS_WITH_AS(synchronize(device), "a rank is gone", StateError);
   synchronize(device);
+}
+
+TEST_CASE("cuda.streams: static objects free memory when thread-local ones are gone") {
+  static const Tensor kept = Tensor::ones({3}).to(Device::cuda(0));  // sanitizers watch the exit
+  const OwnStream other(0);
+  { const StreamScope scope(0, other); }
+  CHECK(kept.device() == Device::cuda(0));
 }
 
 TEST_CASE("cuda.streams: freed memory serves again on its stream, and reads as NaN until then") {
