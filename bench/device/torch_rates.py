@@ -77,6 +77,17 @@ def cross_entropy(rows, classes):
     return lambda: torch.autograd.grad(F.cross_entropy(x, target, reduction="none"), x, dloss)
 
 
+def linear_then_cross_entropy(tokens, vocabulary, width):
+    x, w = numbers(tokens, width, leaf=True), numbers(vocabulary, width, leaf=True)
+    target, dloss = indices(tokens, vocabulary), torch.ones(tokens, device=DEVICE)
+
+    def call():
+        loss = F.cross_entropy(F.linear(x, w), target, reduction="none")
+        return torch.autograd.grad(loss, (x, w), dloss)
+
+    return call
+
+
 def softmax(rows, columns):
     x = numbers(rows, columns)
     return lambda: F.softmax(x, 1)
@@ -176,6 +187,8 @@ TWINS = {
     "batched_matmul": batched_matmul,
     "attention": attention,
     "attention_backward": attention_backward,
+    "linear_cross_entropy": linear_then_cross_entropy,
+    "linear_then_cross_entropy": linear_then_cross_entropy,
     "cross_entropy": cross_entropy,
     "softmax": softmax,
     "softmax_backward": softmax_backward,
