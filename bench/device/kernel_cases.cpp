@@ -36,7 +36,7 @@ Tensor unwritten(const Shape& shape, Device device) {
 
 std::vector<KernelCase> kernel_cases() {
   std::vector<KernelCase> all = product_cases();
-  for (auto&& group : {loss_cases(), row_cases(), element_cases()})
+  for (auto&& group : {image_cases(), loss_cases(), row_cases(), element_cases()})
     std::ranges::copy(group, std::back_inserter(all));
   return all;
 }

@@ -34,6 +34,7 @@ struct KernelCase {
 };
 
 std::vector<KernelCase> product_cases();
+std::vector<KernelCase> image_cases();
 std::vector<KernelCase> loss_cases();
 std::vector<KernelCase> row_cases();
 std::vector<KernelCase> element_cases();

@@ -15,7 +15,7 @@ DEVICE = sys.argv[1] if len(sys.argv) > 1 else "cuda"
 TURN, BUDGET = 2e-3, 0.2  # seconds, as kernel_rates
 
 torch.manual_seed(1)
-torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 def numbers(*shape, leaf=False):
@@ -75,6 +75,31 @@ def cross_entropy(rows, classes):
     x, target = numbers(rows, classes, leaf=True), indices(rows, classes)
     dloss = numbers(rows)
     return lambda: torch.autograd.grad(F.cross_entropy(x, target, reduction="none"), x, dloss)
+
+
+def images(count, channels, side):
+    return numbers(count, channels, side, side)
+
+
+def conv2d(count, channels, outputs, side):
+    x, w = images(count, channels, side), images(outputs, channels, 3)
+    return lambda: F.conv2d(x, w, padding=1)
+
+
+def conv2d_input_grad(count, channels, outputs, side):
+    dy, w = images(count, outputs, side), images(outputs, channels, 3)
+    size = (count, channels, side, side)
+    return lambda: torch.nn.grad.conv2d_input(size, w, dy, padding=1)
+
+
+def conv2d_weight_grad(count, channels, outputs, side):
+    dy, x = images(count, outputs, side), images(count, channels, side)
+    return lambda: torch.nn.grad.conv2d_weight(x, (outputs, channels, 3, 3), dy, padding=1)
+
+
+def max_pool2d(planes, side):
+    x = images(1, planes, side)
+    return lambda: F.max_pool2d(x, 2, return_indices=True)
 
 
 def linear_then_cross_entropy(tokens, vocabulary, width):
@@ -187,6 +212,10 @@ TWINS = {
     "batched_matmul": batched_matmul,
     "attention": attention,
     "attention_backward": attention_backward,
+    "conv2d": conv2d,
+    "conv2d_input_grad": conv2d_input_grad,
+    "conv2d_weight_grad": conv2d_weight_grad,
+    "max_pool2d": max_pool2d,
     "linear_cross_entropy": linear_then_cross_entropy,
     "linear_then_cross_entropy": linear_then_cross_entropy,
     "cross_entropy": cross_entropy,

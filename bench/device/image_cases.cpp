@@ -1,0 +1,98 @@
+// Cases of kernels that slide over images: convolutions of 3 x 3 taps, pools of 2 x 2.
+#include "accrue/bench/device/kernel_cases.h"
+#include "accrue/kernels/conv2d.h"
+#include "accrue/kernels/pool2d.h"
+
+namespace accrue::bench {
+namespace {
+
+using kernels::LaneInstruction;
+using kernels::SlidingAxis;
+
+// Convolutions: images, channels in, channels out, side.
+kernels::ConvShape conv_shape(const Sizes& s) {
+  const SlidingAxis axis{.in = s[3], .out = s[3], .size = 3, .padding = 1};
+  return {.samples = s[0], .in_channels = s[1], .out_channels = s[2], .sliding = {axis, axis}};
+}
+double conv_flops(const Sizes& s) { return product(s, 2 * 9) * static_cast<double>(s[3]); }
+Shape inputs_of(const Sizes& s) { return {s[0], s[1], s[3], s[3]}; }
+Shape outputs_of(const Sizes& s) { return {s[0], s[2], s[3], s[3]}; }
+Shape weights_of(const Sizes& s) { return {s[2], s[1], 3, 3}; }
+
+Work conv2d(const Sizes& s, Device device) {
+  const Tensor x = numbers(inputs_of(s), device, 1), w = numbers(weights_of(s), device, 2);
+  Tensor y = unwritten(outputs_of(s), device);
+  return {[=, shape = conv_shape(s)]() mutable {
+            launch(device,
+                   kernels::Conv2dForward<float>{
+                       shape, x.data<float>(), w.data<float>(), nullptr, y.mutable_data<float>()});
+          },
+          {y}};
+}
+
+Work conv2d_input_grad(const Sizes& s, Device device) {
+  const Tensor dy = numbers(outputs_of(s), device, 1), w = numbers(weights_of(s), device, 2);
+  Tensor dx = unwritten(inputs_of(s), device);
+  return {[=, shape = conv_shape(s)]() mutable {
+            launch(device,
+                   kernels::Conv2dInputGrad<float>{
+                       shape, dy.data<float>(), w.data<float>(), dx.mutable_data<float>()});
+          },
+          {dx}};
+}
+
+Work conv2d_weight_grad(const Sizes& s, Device device) {
+  const Tensor dy = numbers(outputs_of(s), device, 1), x = numbers(inputs_of(s), device, 2);
+  Tensor dw = unwritten(weights_of(s), device);
+  const kernels::ConvShape shape = conv_shape(s);
+  const std::vector<LaneInstruction> program = {
+      LaneInstruction::zero(), LaneInstruction::chain(0, shape.rows()), LaneInstruction::store(0)};
+  return {[=]() mutable {
+            float* const buffers[] = {dw.mutable_data<float>()};
+            launch(device,
+                   kernels::Conv2dWeightGrad<float>{
+                       shape, dy.data<float>(), x.data<float>(), {program, 1, 0}, buffers});
+          },
+          {dw}};
+}
+
+// Pools: planes, side.
+kernels::PoolShape pool_shape(const Sizes& s) {
+  const SlidingAxis axis{.in = s[1], .out = s[1] / 2, .size = 2, .stride = 2};
+  return {.planes = s[0], .sliding = {axis, axis}};
+}
+/// Images read, and `per_output` bytes for each pixel of a result.
+template <int kPerOutput>
+double pool_bytes(const Sizes& s) {
+  return 4 * product({s[0], s[1], s[1]}, 1) + product({s[0], s[1] / 2, s[1] / 2}, kPerOutput);
+}
+
+Work max_pool2d(const Sizes& s, Device device) {
+  const Tensor x = numbers({s[0], s[1], s[1]}, device, 1);
+  Tensor y = unwritten({s[0], s[1] / 2, s[1] / 2}, device),
+         places = Tensor::empty(y.shape(), DType::int32, device);
+  return {[=, shape = pool_shape(s)]() mutable {
+            launch(device,
+                   kernels::MaxPool2d<float>{shape,
+                                             x.data<float>(),
+                                             y.mutable_data<float>(),
+                                             places.mutable_data<std::int32_t>()});
+          },
+          {y}};
+}
+
+}  // namespace
+
+std::vector<KernelCase> image_cases() {
+  using enum Counted;
+  const std::vector<Sizes> layers = {{128, 128, 128, 56}};
+  const Sizes ragged = {3, 5, 7, 11};
+  return {
+      {"conv2d", flops, layers, ragged, conv_flops, conv2d},
+      {"conv2d_input_grad", flops, layers, ragged, conv_flops, conv2d_input_grad},
+      {"conv2d_weight_grad", flops, layers, ragged, conv_flops, conv2d_weight_grad},
+      {"max_pool2d", bytes, {{16384, 112}}, {5, 11}, pool_bytes<8>, max_pool2d},
+  };
+}
+
+}  // namespace accrue::bench
