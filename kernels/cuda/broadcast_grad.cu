@@ -82,7 +82,7 @@ struct ElementTile {
   ACCRUE_DEVICE void chain_matrix(const T* a, const T* b, std::int64_t begin, std::int64_t end) {
     const std::int64_t a_stride = gradient.dims.rows.stride[kA][0];
     const std::int64_t b_stride = gradient.dims.rows.stride[kB][0];
-    ACCRUE_UNROLL_BY4
+    ACCRUE_UNROLL_BY(4)
     for (std::int64_t row = begin; row < end; ++row) {
       const T next = scalar::fma(a[row * a_stride], b[row * b_stride], acc);
       acc = gradient.live[row] ? next : acc;

@@ -1,7 +1,7 @@
 // Cross-entropy on CUDA: a team per row, in the operations that kernels/cross_entropy.h lists.
 #include "accrue/kernels/cuda/fault.cuh"
+#include "accrue/kernels/cuda/kept_rows.cuh"
 #include "accrue/kernels/cuda/kernels.h"
-#include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/row_checks.h"
 #include "accrue/kernels/scalar/exp.h"
 #include "accrue/kernels/scalar/log.h"
@@ -49,13 +49,13 @@ struct Forward {
   template <class Team>
   ACCRUE_DEVICE void operator()(Team& team, std::int64_t n) const {
     const std::int64_t t = in.target[n], classes = in.logits.cols;
-    const float* const x = in.logits.data + n * in.logits.row_stride;
     const bool writes = team.index() == 0;
     if (writes) in.check(t);
     if (!in.counts(t)) {
       if (writes) loss[n] = 0.0f;
       return;
     }
+    const float* const x = team.keep(in.logits.data + n * in.logits.row_stride, classes);
     const float max = team.max(classes, [=](std::int64_t c) { return x[c]; });
     const float sum = team.sum(classes, [=](std::int64_t c) { return scalar::exp(x[c] - max); });
     const float log_sum = scalar::log(sum);
@@ -99,12 +99,23 @@ struct Backward {
     float sum_w = static_cast<float>(classes);
     if (in.b != 0.0f && w != nullptr)
       sum_w = team.sum(classes, [=](std::int64_t c) { return w[c]; });
-    for (std::int64_t c = team.index(); c < classes; c += Team::kThreads) {
-      const float p = scalar::exp(x[c] - max) / sum;
+    const auto slope = [=, this](std::int64_t c, float x_c) {
+      const float p = scalar::exp(x_c - max) / sum;
       float u = (c == t ? p - 1.0f : p) * aw;
       if (in.b != 0.0f) u = scalar::fma(in.b, scalar::fma(p, sum_w, -in.weight(c)), u);
-      dx[c] = u * upstream;
-    }
+      return u * upstream;
+    };
+    const int head = elements_to_aligned(x);
+    team.template visit<1>(
+        classes,
+        head == elements_to_aligned(dx) ? head : classes,
+        [=](std::int64_t c) {
+          Float4 quad = load4(x + c);
+          ACCRUE_UNROLL
+          for (int i = 0; i < 4; ++i) quad.v[i] = slope(c + i, quad.v[i]);
+          stream4(dx + c, quad);
+        },
+        [=](std::int64_t c) { dx[c] = slope(c, x[c]); });
   }
 };
 
@@ -114,7 +125,7 @@ void launch_cuda(const CrossEntropyForward<float>& args, Stream stream) {
   check_arguments(args);
   const auto& logits = args.in.logits;
   const Forward body{Inputs(args.in, stream), args.loss, args.row_max, args.row_sum};
-  launch_rows("cross_entropy", logits.rows, logits.cols, body, stream);
+  launch_kept_rows("cross_entropy", logits.rows, logits.cols, body, stream);
 }
 
 void launch_cuda(const CrossEntropyBackward<float>& args, Stream stream) {

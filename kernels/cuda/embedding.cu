@@ -113,7 +113,7 @@ struct TableElement {
   ACCRUE_DEVICE void chain(std::int64_t begin, std::int64_t end) {
     const SortedRow* it = rows + find_row(rows, num_rows, v, begin);
     const SortedRow* const last = rows + find_row(rows, num_rows, v, end);
-    ACCRUE_UNROLL_BY4
+    ACCRUE_UNROLL_BY(4)
     for (; it < last; ++it) acc = acc + grad.dy.data[it->row * grad.dy.row_stride + e];
   }
 };

@@ -46,7 +46,7 @@ struct Search {
                                   int step) const {
     const std::int64_t row = kept.offsets(n)[0];
     Candidate<T> best{T(0), -1};
-    ACCRUE_UNROLL_BY4
+    ACCRUE_UNROLL_BY(4)
     for (std::int64_t j = begin; j < end; j += step) {
       const std::int64_t at = row + j * stride;
       const Candidate<T> it{x[at], places == nullptr ? j : places[at]};

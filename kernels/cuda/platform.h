@@ -5,12 +5,14 @@
 //   thread_index(), num_threads()      in the block
 //   block_x(), block_y(), num_blocks_x()
 //   ACCRUE_SHARED(T, name, count)      an array that the block shares, aligned to 16 bytes
+//   dynamic_shared<T>()                what the launch asks for, of at most max_shared_bytes()
 //   ACCRUE_PARAMETER T name            a parameter too large for registers
-//   ACCRUE_UNROLL, ACCRUE_UNROLL_BY4, ACCRUE_NO_UNROLL before a loop
+//   ACCRUE_UNROLL, ACCRUE_UNROLL_BY(n), ACCRUE_NO_UNROLL before a loop
 //   sync_block(), sync_warp(lanes)     barriers that order memory
 //   shuffle(value, lane), shuffle_xor, shuffle_down, shuffle_up, ballot, any_lane, all_lanes,
 //   warp_sum, warp_min, warp_max       for integers; they order no memory
 //   load4(p), store4(p, v)             16 bytes; is_aligned4(p) says whether they may
+//   stream4(p, v)                      store4 to global memory, in one piece, which caches let go
 //   atomic_add(p, n), atomic_max(p, n) integers only: sums of floats would depend on time
 // Device code uses no other CUDA function. Its arithmetic is that of kernels/scalar.
 #pragma once

@@ -13,7 +13,8 @@
 #define ACCRUE_DEVICE __device__ __forceinline__
 #define ACCRUE_PARAMETER const __grid_constant__
 #define ACCRUE_UNROLL _Pragma("unroll")
-#define ACCRUE_UNROLL_BY4 _Pragma("unroll 4")
+#define ACCRUE_PRAGMA(text) _Pragma(#text)
+#define ACCRUE_UNROLL_BY(n) ACCRUE_PRAGMA(unroll n)
 #define ACCRUE_NO_UNROLL _Pragma("unroll 1")
 #define ACCRUE_SHARED(T, name, count) __shared__ __align__(16) T name[count]
 
@@ -82,6 +83,9 @@ ACCRUE_DEVICE Float4 load4(const float* p) {
 ACCRUE_DEVICE void store4(float* p, Float4 value) {
   *reinterpret_cast<float4*>(p) = {value.v[0], value.v[1], value.v[2], value.v[3]};
 }
+ACCRUE_DEVICE void stream4(float* p, Float4 value) {
+  __stcs(reinterpret_cast<float4*>(p), make_float4(value.v[0], value.v[1], value.v[2], value.v[3]));
+}
 
 ACCRUE_DEVICE int atomic_add(int* p, int value) { return atomicAdd(p, value); }
 ACCRUE_DEVICE int atomic_max(int* p, int value) { return atomicMax(p, value); }
@@ -89,6 +93,17 @@ void atomic_add(float*, float) = delete;
 void atomic_add(double*, double) = delete;
 void atomic_max(float*, float) = delete;
 void atomic_max(double*, double) = delete;
+
+/// Shared memory that a block may have on the current device.
+///
+/// Errors:  DeviceError.
+inline std::size_t max_shared_bytes() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "cudaDeviceGetAttribute");
+  return static_cast<std::size_t>(bytes);
+}
 
 /// Queues kernel(args...) on the stream.
 ///
@@ -102,6 +117,12 @@ void launch(const Launch& how, void (*kernel)(Parameters...), const Args&... arg
   config.blockDim = dim3(static_cast<unsigned>(how.threads));
   config.dynamicSmemBytes = how.dynamic_shared;
   config.stream = static_cast<cudaStream_t>(how.stream.handle);
+  if (how.dynamic_shared > 0) {  // more than 48 KB is on request
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(how.dynamic_shared)),
+          how.name);
+  }
   check(cudaLaunchKernelEx(&config, kernel, args...), how.name);
 }
 

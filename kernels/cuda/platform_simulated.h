@@ -13,7 +13,7 @@
 #define ACCRUE_DEVICE inline
 #define ACCRUE_PARAMETER const
 #define ACCRUE_UNROLL
-#define ACCRUE_UNROLL_BY4
+#define ACCRUE_UNROLL_BY(n)
 #define ACCRUE_NO_UNROLL
 #define ACCRUE_SHARED(T, name, count)                           \
   static_assert(std::is_trivially_copyable_v<T>);               \
@@ -114,6 +114,7 @@ inline void store4(float* p, Float4 value, Site site = Site::current()) {
   simt::check_aligned(p, site);
   for (int i = 0; i < 4; ++i) p[i] = value.v[i];
 }
+inline void stream4(float* p, Float4 value, Site site = Site::current()) { store4(p, value, site); }
 
 inline int atomic_add(int* p, int value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 inline int atomic_max(int* p, int value) {
@@ -127,6 +128,8 @@ void atomic_add(float*, float) = delete;
 void atomic_add(double*, double) = delete;
 void atomic_max(float*, float) = delete;
 void atomic_max(double*, double) = delete;
+
+inline std::size_t max_shared_bytes() { return simt::kMaxShared; }
 
 /// Queues kernel(args...) on the stream, to run under the options that hold now.
 ///

@@ -209,7 +209,7 @@ struct ThreadTile {
   ACCRUE_DEVICE void multiply(int stage, int depth) {
     const float* x = a_stages + stage * Stage<kTile>::kFloats + row;
     const float* y = b_stages + stage * Stage<kTile>::kFloats + col;
-    ACCRUE_UNROLL_BY4
+    ACCRUE_UNROLL_BY(4)
     for (int k = 0; k < depth; ++k, x += Stage<kTile>::kPitch, y += Stage<kTile>::kPitch) {
       multiply_at(x, y, [](int) { return true; });
     }

@@ -7,6 +7,13 @@ namespace accrue::kernels::cuda {
 
 inline constexpr int kQuadThreads = 256, kQuad = 4;
 
+/// How many elements lie between `data` and the next multiple of 16 bytes.
+ACCRUE_DEVICE int elements_to_aligned(const float* data) {
+  if (is_aligned4(data)) return 0;
+  if (is_aligned4(data + 1)) return 1;
+  return is_aligned4(data + 2) ? 2 : 3;
+}
+
 /// The first element of this thread's quad.
 ACCRUE_DEVICE std::int64_t quad_begin() {
   return (std::int64_t{block_x()} * kQuadThreads + thread_index()) * kQuad;

@@ -48,12 +48,12 @@ class TurnTree {
   int count_ = 0;
 };
 
-/// kWarps is 1, or the number of warps of a block.
+/// kWarps is 1, or the number of warps of a block: 8, or 32 for rows in shared memory.
 template <int kWarps>
 struct RowTeam {
   static constexpr int kThreads = kWarps * kWarpSize;
-  static constexpr int kRowsPerBlock = kRowThreads / kThreads;
-  static constexpr int kLevels = kWarps == 1 ? 1 : 16;
+  static constexpr int kRowsPerBlock = kWarps == 1 ? kRowThreads / kThreads : 1;
+  static constexpr int kLevels = kWarps == 1 ? 1 : kWarps == kWarpSize ? 2 : 16;
   /// Columns that the tree has levels for.
   static constexpr std::int64_t kMaxColumns =
       kWarps == 1 ? kSumBlock : kSumBlock * kWarps << kLevels;
@@ -88,6 +88,23 @@ struct RowTeam {
   ACCRUE_DEVICE float sum(std::int64_t n, Load load) {
     return accumulate(n, [=](float acc, std::int64_t j) { return acc + load(j); });
   }
+
+  /// one(c) for each of the n elements of a row, or quad(c) for elements [c, c + 4): from `head` on
+  /// every fourth is aligned to 16 bytes.
+  template <int kUnroll, class Quad, class One>
+  static ACCRUE_DEVICE void visit(std::int64_t n, std::int64_t head, Quad quad, One one) {
+    if (head > n) head = n;
+    const std::int64_t tail = head + (n - head) / 4 * 4;
+    ACCRUE_UNROLL_BY(kUnroll)
+    for (std::int64_t c = head + 4 * index(); c < tail; c += 4 * kThreads) quad(c);
+    ACCRUE_NO_UNROLL
+    for (std::int64_t edge = index(); edge < head + n - tail; edge += kThreads) {
+      one(edge < head ? edge : edge - head + tail);
+    }
+  }
+
+  /// A place to read the row at x from, where it pays: x itself.
+  static ACCRUE_DEVICE const float* keep(const float* x, std::int64_t) { return x; }
 
   /// max_in_order of core/sum_order.h; all threads get the maximum.
   template <class Load>

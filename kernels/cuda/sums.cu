@@ -60,7 +60,7 @@ void sum_rows(ACCRUE_PARAMETER Summands<T, A> in, ACCRUE_PARAMETER Results<A> ou
   const T* const first = in.x + in.kept.offsets(divide(item, in.blocks, block))[0];
   const std::int64_t begin = block * kSumBlock, end = in.end_of_block(begin);
   A partial = 0;
-  ACCRUE_UNROLL_BY4
+  ACCRUE_UNROLL_BY(4)
   for (std::int64_t j = begin + lane; j < end; j += kWarpSize) partial += in.load(first, j);
   ACCRUE_UNROLL
   for (int width = kWarpSize / 2; width > 0; width /= 2) partial += shuffle_xor(partial, width);

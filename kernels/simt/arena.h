@@ -1,6 +1,8 @@
 // Arena: the shared memory of a block, poisoned and fenced.
 #pragma once
 
+#include "accrue/kernels/simt/simt.h"
+
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -11,7 +13,7 @@ namespace accrue::simt {
 /// address sanitizer sees each access, other builds see writes when the block ends.
 class Arena {
  public:
-  static constexpr std::size_t kMaxStatic = 48 * 1024, kMaxTotal = 227 * 1024;
+  static constexpr std::size_t kMaxStatic = 48 * 1024, kMaxTotal = kMaxShared;
 
   struct Array {
     const void* key;

@@ -100,6 +100,8 @@ std::uint64_t meet_warp(
 
 /// The block's shared array that belongs to `key`: 16-byte aligned, all bits set in each new block.
 void* shared_array(const void* key, const char* name, std::size_t bytes, Site site);
+/// Shared memory that a block may have, in bytes.
+inline constexpr std::size_t kMaxShared = 227 * 1024;
 /// The dynamic shared memory of the launch.
 void* dynamic_shared_array(Site site);
 

@@ -72,7 +72,7 @@ std::string examine_problem(const Problem& p) {
     if (p.target[static_cast<std::size_t>(n)] == -100) max[static_cast<std::size_t>(n)] = 0;
   }
   DeviceFloats logits(p.logits), weights(p.weights), dloss(p.dloss), out_loss(unwritten(p.rows)),
-      out_max(std::vector<float>(loss.size())), out_sum(out_max.values()), out_dx(p.logits),
+      out_max(std::vector<float>(loss.size())), out_sum(out_max.values()), out_dx(p.logits, 4),
       device_in_place(p.logits);
   return examine(
       {{"loss", &out_loss, loss}, {"dx", &out_dx, dx}, {"dx in place", &device_in_place, dx}}, [&] {
@@ -92,12 +92,15 @@ std::string examine_problem(const Problem& p) {
 }  // namespace
 
 TEST_CASE("cuda.cross_entropy: losses and gradients have the CPU's bits") {
+  // From 1,025 on a block takes a row, from 12,222 on a larger block; from 58,046 on the row does
+  // not fit into shared memory.
   int num_problems = 0;
-  for (const std::int64_t cols : {1, 2, 10, 31, 33, 1000, 1024, 1025, 3000, 50257}) {
-    if ((kAddressSanitizer || kThreadSanitizer) && cols > 3000) continue;
+  for (const std::int64_t cols : {1, 2, 10, 31, 33, 1000, 1024, 1025, 3000, 12222, 50257, 58046}) {
     for (const double smoothing : {0.0, 0.1, 1.0}) {
       for (const bool weighted : {false, true}) {
-        const Problem p(cols <= 1000 ? 11 : 4, cols, smoothing, weighted);
+        const bool is_quick = kAddressSanitizer || kThreadSanitizer;
+        if (cols > 3000 && is_quick && !(weighted && smoothing == 0.1)) continue;
+        const Problem p(cols <= 1000 ? 11 : cols <= 3000 ? 4 : 2, cols, smoothing, weighted);
         CAPTURE(cols);
         CAPTURE(smoothing);
         CAPTURE(weighted);
@@ -106,7 +109,7 @@ TEST_CASE("cuda.cross_entropy: losses and gradients have the CPU's bits") {
       }
     }
   }
-  MESSAGE(num_problems, " problems, 4 schedules");
+  MESSAGE(num_problems, " problems under ", all_schedules().size(), " schedules");
 }
 
 TEST_CASE(
