@@ -1,7 +1,7 @@
 # The CUDA kernels and what compiles them: nvcc (ACCRUE_CUDA=on) or g++ (simulated).
 if(ACCRUE_CUDA STREQUAL "on")
-  # Code for A100, H100 / H200 and B200, and PTX for later chips.
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 100-virtual CACHE STRING "GPUs to build for")
+  # Code for A100, H100 / H200 and B200; PTX for later chips and, uncompressed, for tests/cuda/ptx.py.
+  set(CMAKE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "GPUs to build for")
   enable_language(CUDA)
   find_package(CUDAToolkit 13 REQUIRED)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # one runtime for kernels and NCCL
@@ -11,7 +11,7 @@ if(ACCRUE_CUDA STREQUAL "on")
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   # No contraction, also on the host. 554: a conversion of const views that is never called.
-  set(ACCRUE_NVCC_OPTIONS --fmad=false --expt-relaxed-constexpr -diag-suppress=554
+  set(ACCRUE_NVCC_OPTIONS --no-compress --fmad=false --expt-relaxed-constexpr -diag-suppress=554
                           -Xcompiler=-ffp-contract=off)
 elseif(ACCRUE_CUDA STREQUAL "simulated")
   add_subdirectory(kernels/simt)

@@ -13,6 +13,7 @@ if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER) # relative paths: clones s
   # Presets that differ in the tests they build share objects, also those with debug information.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
                                   ${ACCRUE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 # GCC 12 sees overlapping copies inside "text" + std::string where there are none (its bug 105651).

@@ -42,6 +42,36 @@ ACCRUE_VIOLATION(named_barrier)(float* x) {
   *x = 1;
 }
 
+extern "C" __global__ void takes_stack(float* x, int i) {
+  float values[64];
+  for (int j = 0; j < 64; ++j) values[j * i % 64] = x[j];
+  *x = values[i];
+}
+
+/// Moves 16 bytes at once, as products do, and multiplies and adds.
+extern "C" __global__ void product_kernel_wide(float4* x) {
+  __shared__ float4 tile[32];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float4 a = tile[31 - threadIdx.x];
+  float sum = a.x;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) sum = __fmaf_rn(__fmaf_rn(sum, a.y, a.z), a.w, sum);
+  x[threadIdx.x].x = sum;
+}
+
+/// The same in pieces of 4 bytes, with a sum after each product.
+extern "C" __global__ void product_kernel_narrow(float* x) {
+  __shared__ float tile[32];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float a = tile[31 - threadIdx.x];
+  float sum = a;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) sum = __fadd_rn(__fmul_rn(sum, a), a);
+  x[threadIdx.x] = sum;
+}
+
 extern "C" __global__ void clean(float* x) {
   __shared__ float first;
   if (threadIdx.x == 0) first = x[0];
