@@ -141,7 +141,7 @@ TEST_CASE("cuda.conv2d: the forward pass and the gradient of the image have the 
     CAPTURE(i);
     CHECK(examine_data(conv, static_cast<std::size_t>(i % 4) * 4, i % 3 > 0) == "");
   }
-  MESSAGE(num_cases, " convolutions, 4 schedules");
+  MESSAGE(num_cases, " convolutions under ", all_schedules().size(), " schedules");
 }
 
 TEST_CASE("cuda.conv2d: gradients of parameters run lane programs with the CPU's bits") {
@@ -165,7 +165,12 @@ TEST_CASE("cuda.conv2d: gradients of parameters run lane programs with the CPU's
     CHECK(examine_parameters(conv, program, dice) == "");
     instructions += std::ssize(program.instructions);
   }
-  MESSAGE(num_cases, " programs, ", instructions, " instructions, 4 schedules");
+  MESSAGE(num_cases,
+          " programs, ",
+          instructions,
+          " instructions under ",
+          all_schedules().size(),
+          " schedules");
 }
 
 TEST_CASE("cuda.conv2d: images that need several blocks of patches have the CPU's bits") {

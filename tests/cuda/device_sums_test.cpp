@@ -19,10 +19,11 @@ using namespace accrue::dist;
 
 namespace {
 
+const bool is_quick = std::getenv("ACCRUE_QUICK") != nullptr;  // under sanitizers
+
 /// Calls body(group, device) on thread ranks, which have a GPU each, or one together.
 template <class Body>
 void on_devices(const Body& body) {
-  const bool is_quick = std::getenv("ACCRUE_QUICK") != nullptr;  // under sanitizers
   for (const bool share : {false, true}) {
     for (int size = is_quick ? 2 : 1; size <= (is_quick ? 2 : 4); ++size) {
       run_ranks(size, [&](ProcessGroup& group) {
@@ -73,6 +74,7 @@ TEST_CASE("cuda.device_sums: ordered sums have the bits of a literal tree, whoev
 TEST_CASE("cuda.device_sums: buckets have the bits of plain loops, with overlap and without") {
   std::atomic<int> windows = 0;
   for (const auto order : {simt::StreamOrder::lazy, simt::StreamOrder::random}) {
+    if (is_quick && order == simt::StreamOrder::lazy) continue;
     simt::set_stream_options({.order = order});
     on_devices([&](ProcessGroup& group, Device device) {
       windows += test::check_bucketer(group, device);

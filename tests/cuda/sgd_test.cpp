@@ -52,7 +52,7 @@ TEST_CASE("cuda.sgd: every combination of options has the CPU's bits, aligned or
       ++num_steps;
     }
   }
-  MESSAGE(num_steps, " steps, 4 schedules");
+  MESSAGE(num_steps, " steps under ", all_schedules().size(), " schedules");
 }
 
 TEST_CASE("cuda.sgd: elements behind the first 2^31 move") {
