@@ -6,6 +6,7 @@
 #include "accrue/core/tensor.h"
 
 #include <cstdint>
+#include <span>
 
 namespace accrue::kernels {
 
@@ -28,16 +29,18 @@ struct MaxAbs {
 };
 double launch_cpu(const MaxAbs& args);
 
-/// How many elements are NaN or infinite, and which is the first.
+/// The first of several tensors that has elements that are NaN or infinite; how many, and where.
 struct Nonfinite {
+  std::int64_t tensor = -1;  ///< -1 when all elements are finite
   std::int64_t count = 0;
-  std::int64_t first = -1;  ///< row-major index; -1 when all are finite
+  std::int64_t first = -1;  ///< row-major index
 };
 
+/// A device is waited for once.
 /// Errors:  DTypeError.
 struct FindNonfinite {
   static constexpr const char* kName = "find_nonfinite";
-  const Tensor& x;
+  std::span<const Tensor> tensors;
 };
 Nonfinite launch_cpu(const FindNonfinite& args);
 

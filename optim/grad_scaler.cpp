@@ -3,7 +3,6 @@
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/kernels/elementwise.h"
 #include "accrue/kernels/launch.h"
-#include "accrue/kernels/norm.h"
 #include "accrue/optim/gradients.h"
 
 #include <algorithm>
@@ -57,12 +56,12 @@ GradScalerState checked(const GradScalerState& state) {
 
 bool unscale_gradients(const ParameterList& parameters, double scale) {
   const double inverse = static_cast<float>(1 / scale);
-  bool overflowed = false;
-  for (Gradient& gradient : writable(parameters, gradients_of(parameters))) {
+  std::vector<Gradient> gradients = writable(parameters, gradients_of(parameters));
+  const bool overflowed = find_nonfinite(gradients).count > 0;
+  for (Gradient& gradient : gradients) {
     Tensor& value = gradient.value;
-    const Device device = value.device();
-    overflowed |= kernels::launch(device, kernels::FindNonfinite{value}).count > 0;
-    kernels::launch(device, kernels::ScalarForward{kernels::BinaryOp::mul, value, inverse, value});
+    kernels::launch(value.device(),
+                    kernels::ScalarForward{kernels::BinaryOp::mul, value, inverse, value});
   }
   return overflowed;
 }

@@ -38,30 +38,43 @@ std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Grad
   return gradients;
 }
 
+kernels::Nonfinite find_nonfinite(std::span<const Gradient> gradients) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {  // device after device
+    tensors.push_back(gradients[i].value);
+    const Device device = tensors.front().device();
+    if (i + 1 < gradients.size() && gradients[i + 1].value.device() == device) continue;
+    kernels::Nonfinite found = kernels::launch(device, kernels::FindNonfinite{tensors});
+    if (found.count > 0) {
+      found.tensor += static_cast<std::int64_t>(i + 1 - tensors.size());
+      return found;
+    }
+    tensors.clear();
+  }
+  return {};
+}
+
 void check_finite(const ParameterList& parameters,
                   std::span<const Gradient> gradients,
                   const char* operation) {
-  for (const auto& [parameter, gradient] : gradients) {
-    const kernels::Nonfinite bad =
-        kernels::launch(gradient.device(), kernels::FindNonfinite{gradient});
-    if (bad.count == 0) continue;
-    const double value = gradient.flatten().select(0, bad.first).to(DType::float64).item<double>();
-    ACCRUE_CHECK(
-        false,
-        StateError,
-        operation,
-        "gradients must be finite, got ",
-        value,
-        " at ",
-        indices_of(bad.first, gradient.shape()),
-        " of parameter ",
-        parameters.name(parameter),
-        " ",
-        gradient.shape(),
-        " (",
-        bad.count,
-        " such elements); nothing was changed, call zero_grad() to go on without this step");
-  }
+  const kernels::Nonfinite bad = find_nonfinite(gradients);
+  if (bad.count == 0) return;
+  const auto& [parameter, gradient] = gradients[static_cast<std::size_t>(bad.tensor)];
+  const double value = gradient.flatten().select(0, bad.first).to(DType::float64).item<double>();
+  ACCRUE_CHECK(false,
+               StateError,
+               operation,
+               "gradients must be finite, got ",
+               value,
+               " at ",
+               indices_of(bad.first, gradient.shape()),
+               " of parameter ",
+               parameters.name(parameter),
+               " ",
+               gradient.shape(),
+               " (",
+               bad.count,
+               " such elements); nothing was changed, call zero_grad() to go on without this step");
 }
 
 }  // namespace accrue::optim

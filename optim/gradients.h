@@ -1,6 +1,7 @@
 // The gradients of a list of parameters, and the check that they are numbers. Private to optim.
 #pragma once
 
+#include "accrue/kernels/norm.h"
 #include "accrue/optim/parameter_list.h"
 
 #include <span>
@@ -18,6 +19,9 @@ std::vector<Gradient> gradients_of(const ParameterList& parameters);
 
 /// The gradients, made dense where they are not, so that each element has one place to write to.
 std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Gradient> gradients);
+
+/// The first of the gradients that has elements that are NaN or infinite.
+kernels::Nonfinite find_nonfinite(std::span<const Gradient> gradients);
 
 /// Errors: StateError naming the first parameter and element that is NaN or infinite.
 void check_finite(const ParameterList& parameters,

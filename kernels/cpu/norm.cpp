@@ -43,14 +43,19 @@ double launch_cpu(const MaxAbs& args) {
 }
 
 Nonfinite launch_cpu(const FindNonfinite& args) {
-  return visit_floating(args.x.dtype(), FindNonfinite::kName, [&]<class T>(T) {
-    const Tensor dense = args.x.contiguous();
-    const T* const x = dense.data<T>();
-    Nonfinite result{ACCRUE_DISPATCH(count_nonfinite, x, dense.numel()), -1};
-    if (result.count == 0) return result;
-    result.first = std::find_if(x, x + dense.numel(), [](T v) { return !std::isfinite(v); }) - x;
-    return result;
-  });
+  for (std::size_t i = 0; i < args.tensors.size(); ++i) {
+    const Tensor dense = args.tensors[i].contiguous();
+    const Nonfinite found = visit_floating(dense.dtype(), args.kName, [&]<class T>(T) {
+      const T* const x = dense.data<T>();
+      const std::int64_t count = ACCRUE_DISPATCH(count_nonfinite, x, dense.numel());
+      if (count == 0) return Nonfinite();
+      const T* const first =
+          std::find_if(x, x + dense.numel(), [](T v) { return !std::isfinite(v); });
+      return Nonfinite{static_cast<std::int64_t>(i), count, first - x};
+    });
+    if (found.count > 0) return found;
+  }
+  return {};
 }
 
 }  // namespace accrue::kernels

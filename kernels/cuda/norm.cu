@@ -3,6 +3,7 @@
 #include "accrue/kernels/cuda/layouts.cuh"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace accrue::kernels {
@@ -43,34 +44,53 @@ void survey_kernel(const T* x, ACCRUE_PARAMETER Layouts<1> elements, Findings* o
   if (thread % kWarpSize == 0) out[thread / kWarpSize] = findings;
 }
 
-Findings survey(const char* name, const Tensor& x, Stream stream) {
+std::int64_t blocks_for(const Tensor& x) {
   constexpr std::int64_t kBlockWork = 8192, kMostBlocks = 1024;
-  const std::int64_t blocks = std::min((x.numel() + kBlockWork - 1) / kBlockWork, kMostBlocks);
-  std::vector<Findings> all(static_cast<std::size_t>(blocks * kSurveyWarps));
-  Workspace results(all.size() * sizeof(Findings), stream);
-  visit_floating(x.dtype(), name, [&]<class T>(T) {
-    if (blocks == 0) return;
-    launch({.name = name, .grid_x = blocks, .threads = kSurveyThreads, .stream = stream},
-           survey_kernel<T>,
-           x.data<T>(),
-           Layouts<1>(x.shape(), {x.strides()}),
-           results.as<Findings>());
-    results.download(all.data(), all.size() * sizeof(Findings));
-  });
-  Findings findings;
-  for (const Findings& it : all) findings.add(it);
-  return findings;
+  return std::min((x.numel() + kBlockWork - 1) / kBlockWork, kMostBlocks);
+}
+
+/// Of each tensor; waits for the stream once.
+std::vector<Findings> survey(const char* name, std::span<const Tensor> tensors, Stream stream) {
+  std::int64_t num_blocks = 0;
+  for (const Tensor& x : tensors) num_blocks += blocks_for(x);
+  std::vector<Findings> of_warps(static_cast<std::size_t>(num_blocks * kSurveyWarps));
+  Workspace results(of_warps.size() * sizeof(Findings), stream);
+  Findings* next = results.as<Findings>();
+  for (const Tensor& x : tensors) {
+    const std::int64_t blocks = blocks_for(x);
+    visit_floating(x.dtype(), name, [&]<class T>(T) {
+      if (blocks == 0) return;
+      launch({.name = name, .grid_x = blocks, .threads = kSurveyThreads, .stream = stream},
+             survey_kernel<T>,
+             x.data<T>(),
+             Layouts<1>(x.shape(), {x.strides()}),
+             next);
+    });
+    next += blocks * kSurveyWarps;
+  }
+  results.download(of_warps.data(), of_warps.size() * sizeof(Findings));
+  std::vector<Findings> of_tensors;
+  auto it = of_warps.begin();
+  for (const Tensor& x : tensors) {
+    Findings& sum = of_tensors.emplace_back();
+    for (std::int64_t i = blocks_for(x) * kSurveyWarps; i > 0; --i) sum.add(*it++);
+  }
+  return of_tensors;
 }
 
 }  // namespace
 
 double launch_cuda(const MaxAbs& args, Stream stream) {
-  return survey(args.kName, args.x, stream).largest;
+  return survey(args.kName, {&args.x, 1}, stream)[0].largest;
 }
 
 Nonfinite launch_cuda(const FindNonfinite& args, Stream stream) {
-  const Findings findings = survey(args.kName, args.x, stream);
-  return {findings.nonfinite, findings.nonfinite == 0 ? -1 : findings.first};
+  const std::vector<Findings> findings = survey(args.kName, args.tensors, stream);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const auto& [largest, count, first] = findings[i];
+    if (count > 0) return {static_cast<std::int64_t>(i), count, first};
+  }
+  return {};
 }
 
 }  // namespace accrue::kernels

@@ -16,11 +16,11 @@ constexpr bool kIsSlow = kAddressSanitizer || kThreadSanitizer;
 void check(const Tensor& values, Layout layout) {
   DeviceTensor x(values, layout);
   const double largest = launch_cpu(MaxAbs{x.twin});
-  const Nonfinite expected = launch_cpu(FindNonfinite{x.twin});
+  const Nonfinite expected = launch_cpu(FindNonfinite{{&x.twin, 1}});
   CAPTURE(values.shape().str());
   CHECK(examine({}, [&] {
           CHECK(canonical_bits(launch_cuda(MaxAbs{x.tensor}, {})) == canonical_bits(largest));
-          const Nonfinite found = launch_cuda(FindNonfinite{x.tensor}, {});
+          const Nonfinite found = launch_cuda(FindNonfinite{{&x.tensor, 1}}, {});
           CHECK(found.count == expected.count);
           CHECK(found.first == expected.first);
         }) == "");
@@ -61,8 +61,19 @@ TEST_CASE("cuda.norm: one element that is not finite is found wherever it lies")
   }
 }
 
+TEST_CASE("cuda.norm: the first of several tensors with such elements is the CPU's") {
+  DeviceTensor a(Tensor::zeros({9000})), b(Tensor::zeros({0})), c(Tensor::full({3}, NAN));
+  const Tensor tensors[] = {a.tensor, b.tensor, a.tensor, c.tensor, c.tensor};
+  CHECK(launch_cuda(FindNonfinite{{}}, {}).tensor == -1);
+  CHECK(launch_cuda(FindNonfinite{std::span(tensors).first(3)}, {}).tensor == -1);
+  const auto [tensor, count, first] = launch_cuda(FindNonfinite{tensors}, {});
+  CHECK(tensor == 3);
+  CHECK(count == 3);
+  CHECK(first == 0);
+}
+
 TEST_CASE("cuda.norm: integers are refused as on the CPU") {
   DeviceTensor x(Tensor::arange(3));
   CHECK_THROWS_AS(launch_cuda(MaxAbs{x.tensor}, {}), DTypeError);
-  CHECK_THROWS_AS(launch_cuda(FindNonfinite{x.tensor}, {}), DTypeError);
+  CHECK_THROWS_AS(launch_cuda(FindNonfinite{{&x.tensor, 1}}, {}), DTypeError);
 }

@@ -95,3 +95,19 @@ TEST_CASE("device.precision: Autocast and GradScaler without an Accelerator have
         std::vector<float>{1, 64, 0, 32, 1, 32});
   CHECK(train(kGpu) == near);
 }
+
+TEST_CASE("device.precision: of gradients in several places the first infinite one is named") {
+  Tensor bad = Tensor::ones({3});
+  bad[1].fill(HUGE_VAL);
+  optim::ParameterList parameters;
+  for (const Device device : {Device::cpu(), kGpu, kGpu, Device::cpu()}) {
+    Variable leaf = Variable::leaf(Tensor::zeros({3}).to(device));
+    leaf.set_grad((parameters.size() < 2 ? Tensor::ones({3}) : bad).to(device));
+    parameters.append({leaf});
+  }
+  CHECK_THROWS_WITH_AS(optim::clip_grad_value(parameters, 1),
+                       doctest::Contains("got inf at [1] of parameter 2 [3] (1 such elements)"),
+                       StateError);
+  CHECK(optim::unscale_gradients(parameters, 2));
+  CHECK(parameters[3].grad().to_vector<float>()[0] == 0.5f);
+}

@@ -89,9 +89,10 @@ TEST_CASE_TEMPLATE("kernels.norm: elements that are not finite are counted and l
           const std::vector<T> values = x.to_vector<T>();
           const auto bad = [](T v) { return !std::isfinite(v); };
           const auto first = std::find_if(values.begin(), values.end(), bad) - values.begin();
-          const Nonfinite found = launch_cpu(FindNonfinite{x});
+          const Nonfinite found = launch_cpu(FindNonfinite{{&x, 1}});
           CHECK(found.count == std::count_if(values.begin(), values.end(), bad));
           CHECK(found.first == (found.count == 0 ? -1 : first));
+          CHECK(found.tensor == (found.count == 0 ? -1 : 0));
           num_found += found.count > 0;
         }
       }
@@ -101,10 +102,25 @@ TEST_CASE_TEMPLATE("kernels.norm: elements that are not finite are counted and l
   MESSAGE(num_found << " tensors with such elements");
 }
 
+TEST_CASE("kernels.norm: the first of several tensors with such elements is named") {
+  Tensor tensors[] = {Tensor::zeros({2}),
+                      Tensor::zeros({0}),
+                      Tensor::zeros({3}, DType::float64),
+                      Tensor::full({2}, NAN)};
+  CHECK(launch_cpu(FindNonfinite{{}}).tensor == -1);
+  CHECK(launch_cpu(FindNonfinite{tensors}).tensor == 3);
+  tensors[2][1].fill(HUGE_VAL);
+  const auto [tensor, count, first] = launch_cpu(FindNonfinite{tensors});
+  CHECK(tensor == 2);
+  CHECK(count == 1);
+  CHECK(first == 1);
+}
+
 TEST_CASE("kernels.norm: integers are refused") {
   CHECK_THROWS_WITH_AS(launch_cpu(SquareSum{Tensor::arange(3)}),
                        "[square_sum] needs float32 or float64, got int64; convert with to()",
                        DTypeError);
   CHECK_THROWS_AS(launch_cpu(MaxAbs{Tensor::arange(3)}), DTypeError);
-  CHECK_THROWS_AS(launch_cpu(FindNonfinite{Tensor::arange(3)}), DTypeError);
+  const Tensor integers[] = {Tensor::zeros({1}), Tensor::arange(3)};
+  CHECK_THROWS_AS(launch_cpu(FindNonfinite{integers}), DTypeError);
 }
