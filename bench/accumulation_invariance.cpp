@@ -253,13 +253,16 @@ int check_teeth(const InvarianceCase& layer,
 
 int run(int argc, char** argv) {
   bool quick = false;
-  std::size_t precision = 0;
+  std::size_t precision = 0, matmul = 0;
   Device device;
   Options options("Trains five models with every split of the batch and compares the bits.");
   options.flag("quick", quick, "only B = 24 with 8 lanes");
   options.choice("mixed_precision", precision, {"no", "bf16", "fp16"}, "what products take");
   options.device(device);
+  options.choice(
+      "matmul_precision", matmul, {"ieee", "tf32", "bf16"}, "on devices: the promise needs ieee");
   options.parse(argc, argv);
+  set_matmul_precision(MatmulPrecision{static_cast<std::uint8_t>(matmul)});
   const Half half{static_cast<std::uint8_t>(precision)};
   const std::vector<Path> paths = paths_on(device);
   const std::vector<std::int64_t> sizes =

@@ -9,6 +9,7 @@
 #include "accrue/core/error.h"
 #include "accrue/core/generator.h"
 #include "accrue/core/lanes.h"
+#include "accrue/core/matmul_precision.h"
 #include "accrue/core/print.h"
 #include "accrue/core/sample_axis.h"
 #include "accrue/core/shape.h"

@@ -1,6 +1,7 @@
 // Matrix products over leading dimensions.
 #pragma once
 
+#include "accrue/core/matmul_precision.h"
 #include "accrue/core/tensor.h"
 
 namespace accrue::kernels {
@@ -14,6 +15,7 @@ namespace accrue::kernels {
 struct BatchedMatmul {
   static constexpr const char* kName = "matmul";
   Tensor a, b, c;
+  MatmulPrecision precision = MatmulPrecision::ieee;  ///< another: on CUDA devices, in any order
 };
 
 void launch_cpu(const BatchedMatmul& args);

@@ -3,9 +3,10 @@
 // N counts rows (sample-major), I inputs, O outputs. The bits of each result equal a plain
 // std::fma loop in the order stated, for every shape, stride, number of threads and CPU path.
 // Inputs may have any strides. Outputs have col_stride 1, do not overlap inputs, and are never
-// read unless a program loads them.
+// read unless a program loads them. In another `precision` CUDA devices need not keep the order.
 #pragma once
 
+#include "accrue/core/matmul_precision.h"
 #include "accrue/kernels/lane_program.h"
 #include "accrue/kernels/matrix.h"
 
@@ -24,6 +25,7 @@ struct LinearForward {
   Matrix<const T> x, w;
   const T* bias = nullptr;
   Matrix<T> y;
+  MatmulPrecision precision = MatmulPrecision::ieee;
 };
 
 /// dx = dy w.
@@ -36,6 +38,7 @@ struct LinearInputGrad {
   static constexpr const char* kName = "linear_input_grad";
   Matrix<const T> dy, w;
   Matrix<T> dx;
+  MatmulPrecision precision = MatmulPrecision::ieee;
 };
 
 /// The weight's gradient dy^T x, chained and merged as a lane program says.
@@ -50,6 +53,7 @@ struct LinearWeightGrad {
   Matrix<const T> dy, x;
   LaneProgram program;
   std::span<T* const> buffers;  ///< program.num_buffers of them
+  MatmulPrecision precision = MatmulPrecision::ieee;
 };
 
 /// The bias's gradient: the column sums of dy, chained and merged as a lane program says.
@@ -76,6 +80,7 @@ struct Matmul {
   static constexpr const char* kName = "matmul";
   Matrix<const T> a, b;
   Matrix<T> c;
+  MatmulPrecision precision = MatmulPrecision::ieee;
 };
 
 // T is float (the bit contract, fast) or double (plain loops, for gradient checks).

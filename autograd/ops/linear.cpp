@@ -49,7 +49,8 @@ struct LinearNode final : OpNode<3> {
         const std::vector<T*> buffers = target.pointers<T>();
         kernels::launch(
             dy_rows.device(),
-            kernels::LinearWeightGrad<T>{dy, matrix_of<T>(x_rows), target.program(), buffers});
+            kernels::LinearWeightGrad<T>{
+                dy, matrix_of<T>(x_rows), target.program(), buffers, matmul_precision()});
       });
     }
     if (context.needs(0)) {
@@ -57,9 +58,9 @@ struct LinearNode final : OpNode<3> {
       Shape shape = context.dy().shape();
       shape[shape.rank() - 1] = weight.shape()[1];
       Tensor dx = Tensor::empty(shape, weight.dtype(), weight.device());
-      kernels::launch(
-          dx.device(),
-          kernels::LinearInputGrad<T>{dy, matrix_of<T>(weight), mutable_row_matrix<T>(dx)});
+      kernels::launch(dx.device(),
+                      kernels::LinearInputGrad<T>{
+                          dy, matrix_of<T>(weight), mutable_row_matrix<T>(dx), matmul_precision()});
       context.give(0, std::move(dx));
     }
   }
@@ -86,7 +87,8 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
                     kernels::LinearForward<T>{matrix_of<T>(x_rows),
                                               matrix_of<T>(w.value()),
                                               b.defined() ? b.data<T>() : nullptr,
-                                              mutable_row_matrix<T>(y)});
+                                              mutable_row_matrix<T>(y),
+                                              matmul_precision()});
   });
   const SampleAxis axis = x.value().sample_axis();
   y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);

@@ -77,7 +77,8 @@ class Chunks {
                     kernels::LinearForward<T>{rows(chunk, matrix_of<T>(operands_.x)),
                                               matrix_of<T>(operands_.w),
                                               bias.defined() ? bias.data<T>() : nullptr,
-                                              logits(chunk)});
+                                              logits(chunk),
+                                              matmul_precision()});
     round(chunk);
   }
   /// What lies in the place of the logits, as autocast hands it on.
@@ -215,13 +216,14 @@ struct LinearCrossEntropyNode final : OpNode<3> {
       if (weight) {
         weight->run([&](auto program, auto buffers) {
           kernels::launch(memory.device(),
-                          kernels::LinearWeightGrad<T>{dy, chunks.rows(i, x), program, buffers});
+                          kernels::LinearWeightGrad<T>{
+                              dy, chunks.rows(i, x), program, buffers, matmul_precision()});
         });
       }
       if (dx.defined()) {
-        kernels::launch(
-            memory.device(),
-            kernels::LinearInputGrad<T>{dy, w, chunks.rows(i, mutable_row_matrix<T>(dx))});
+        kernels::launch(memory.device(),
+                        kernels::LinearInputGrad<T>{
+                            dy, w, chunks.rows(i, mutable_row_matrix<T>(dx)), matmul_precision()});
       }
     }
   }

@@ -15,7 +15,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   shape[shape.rank() - 1] = b.shape().back();
   const Device device = common_device("matmul", a, b);
   Tensor c = Tensor::empty(shape, a.dtype(), device);
-  kernels::launch(device, kernels::BatchedMatmul{a, b, c});
+  kernels::launch(device, kernels::BatchedMatmul{a, b, c, matmul_precision()});
   return c;
 }
 

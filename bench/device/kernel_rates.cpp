@@ -71,7 +71,7 @@ void measure_copy(const Settings& settings) {
 
 /// c = a b of the sizes rows, inner, columns.
 void measure_cublas(const Sizes& s, const Settings& settings) {
-  using enum cuda::MatmulPrecision;
+  using enum MatmulPrecision;
   const cuda::DeviceScope scope(settings.device.index);
   cuda::Blas blas;
   const Tensor a = numbers({s[0], s[1]}, settings.device, 1),
@@ -80,7 +80,7 @@ void measure_cublas(const Sizes& s, const Settings& settings) {
   for (const auto& [name, precision] : {std::pair("ieee", ieee), {"tf32", tf32}, {"bf16", bf16}}) {
     const auto call = [&, precision = precision] {
       const cuda::Stream stream = cuda::current_stream(settings.device.index);
-      blas.multiply(precision, rows_of(a), rows_of(b), out_rows_of(c), false, stream);
+      blas.multiply(precision, {rows_of(a), rows_of(b), out_rows_of(c)}, stream);
     };
     print_line({{"cublas", name},
                 {"sizes", s},

@@ -1,6 +1,7 @@
 // Matrix products over leading dimensions on CUDA: a batch of products.
 #include "accrue/kernels/batched_matmul.h"
 #include "accrue/kernels/cuda/batch.h"
+#include "accrue/kernels/cuda/blas_linear.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/linear_checks.h"
 
@@ -13,6 +14,7 @@ void launch_cuda(const BatchedMatmul& args, cuda::Stream stream) {
   if (output.numel() == 0) return;
   const Matmul<float> first{a[0], b[0], c[0]};
   check_arguments(first);
+  if (cuda::run_by_blas(args, stream)) return;
   if (c.count() == 1) return launch_cuda(first, stream);
   cuda::Product product;
   product.a = cuda::rows_of(first.a);

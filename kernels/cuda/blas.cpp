@@ -1,11 +1,14 @@
 #include "accrue/kernels/cuda/blas.h"
 
 #include "accrue/core/error.h"
+#include "accrue/kernels/cuda/runtime.h"
 
 #include <cublas_v2.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
 
 namespace accrue::kernels::cuda {
 namespace {
@@ -49,6 +52,74 @@ bool find_layout(const Matrix<const float>& m, Layout& layout) {
   return layout.leading <= kMost && m.rows <= kMost && m.cols <= kMost;
 }
 
+struct Layouts {
+  Layout a, b, c;
+};
+
+bool find_layouts(const BlasProduct& product, Layouts& layouts) {
+  return product.batch <= std::numeric_limits<int>::max() && find_layout(product.a, layouts.a) &&
+         find_layout(product.b, layouts.b) && find_layout(product.c, layouts.c) &&
+         layouts.c.operation == CUBLAS_OP_N;
+}
+
+// Row-major c = a b is column-major c^T = b^T a^T.
+
+cublasStatus_t multiply_one(cublasHandle_t handle,
+                            cublasComputeType_t compute,
+                            const BlasProduct& product,
+                            const Layouts& layouts) {
+  const float one = 1, keep = product.adds ? 1 : 0;
+  return cublasGemmEx(handle,
+                      layouts.b.operation,
+                      layouts.a.operation,
+                      static_cast<int>(product.c.cols),
+                      static_cast<int>(product.c.rows),
+                      static_cast<int>(product.a.cols),
+                      &one,
+                      product.b.data,
+                      CUDA_R_32F,
+                      static_cast<int>(layouts.b.leading),
+                      product.a.data,
+                      CUDA_R_32F,
+                      static_cast<int>(layouts.a.leading),
+                      &keep,
+                      product.c.data,
+                      CUDA_R_32F,
+                      static_cast<int>(layouts.c.leading),
+                      compute,
+                      CUBLAS_GEMM_DEFAULT);
+}
+
+cublasStatus_t multiply_batch(cublasHandle_t handle,
+                              cublasComputeType_t compute,
+                              const BlasProduct& product,
+                              const Layouts& layouts) {
+  const float one = 1, keep = product.adds ? 1 : 0;
+  return cublasGemmStridedBatchedEx(handle,
+                                    layouts.b.operation,
+                                    layouts.a.operation,
+                                    static_cast<int>(product.c.cols),
+                                    static_cast<int>(product.c.rows),
+                                    static_cast<int>(product.a.cols),
+                                    &one,
+                                    product.b.data,
+                                    CUDA_R_32F,
+                                    static_cast<int>(layouts.b.leading),
+                                    product.b_step,
+                                    product.a.data,
+                                    CUDA_R_32F,
+                                    static_cast<int>(layouts.a.leading),
+                                    product.a_step,
+                                    &keep,
+                                    product.c.data,
+                                    CUDA_R_32F,
+                                    static_cast<int>(layouts.c.leading),
+                                    product.c_step,
+                                    static_cast<int>(product.batch),
+                                    compute,
+                                    CUBLAS_GEMM_DEFAULT);
+}
+
 }  // namespace
 
 Blas::Blas() {
@@ -59,41 +130,32 @@ Blas::Blas() {
 
 Blas::~Blas() { cublasDestroy(static_cast<cublasHandle_t>(handle_)); }
 
-bool Blas::multiply(MatmulPrecision precision,
-                    Matrix<const float> a,
-                    Matrix<const float> b,
-                    Matrix<float> c,
-                    bool adds,
-                    Stream stream) {
-  Layout left, right, out;
-  if (!find_layout(a, left) || !find_layout(b, right) || !find_layout(c, out)) return false;
-  if (out.operation != CUBLAS_OP_N) return false;
-  if (c.rows == 0 || c.cols == 0) return true;
+bool Blas::takes(const BlasProduct& product) {
+  Layouts layouts;
+  return find_layouts(product, layouts);
+}
+
+bool Blas::multiply(MatmulPrecision precision, const BlasProduct& product, Stream stream) {
+  Layouts layouts;
+  if (!find_layouts(product, layouts)) return false;
+  if (product.c.rows == 0 || product.c.cols == 0 || product.batch == 0) return true;
   const auto handle = static_cast<cublasHandle_t>(handle_);
-  const float one = 1, keep = adds ? 1 : 0;
   check(cublasSetStream(handle, static_cast<cudaStream_t>(stream.handle)), "cublasSetStream");
-  // Row-major c = a b is column-major c^T = b^T a^T.
-  check(cublasGemmEx(handle,
-                     right.operation,
-                     left.operation,
-                     static_cast<int>(c.cols),
-                     static_cast<int>(c.rows),
-                     static_cast<int>(a.cols),
-                     &one,
-                     b.data,
-                     CUDA_R_32F,
-                     static_cast<int>(right.leading),
-                     a.data,
-                     CUDA_R_32F,
-                     static_cast<int>(left.leading),
-                     &keep,
-                     c.data,
-                     CUDA_R_32F,
-                     static_cast<int>(out.leading),
-                     compute_type(precision),
-                     CUBLAS_GEMM_DEFAULT),
-        "cublasGemmEx");
+  if (product.batch == 1) {
+    check(multiply_one(handle, compute_type(precision), product, layouts), "cublasGemmEx");
+  } else {
+    check(multiply_batch(handle, compute_type(precision), product, layouts),
+          "cublasGemmStridedBatchedEx");
+  }
   return true;
+}
+
+bool multiply_by_blas(MatmulPrecision precision, const BlasProduct& product, Stream stream) {
+  if (precision == MatmulPrecision::ieee || !Blas::takes(product)) return false;
+  static std::mutex mutex;
+  static auto* const of_devices = new std::map<int, Blas>;  // outlives the driver's last calls
+  const std::scoped_lock lock(mutex);
+  return (*of_devices)[current_device()].multiply(precision, product, stream);
 }
 
 }  // namespace accrue::kernels::cuda

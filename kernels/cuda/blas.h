@@ -1,6 +1,7 @@
 // Blas: matrix products by cuBLAS, for the speed modes of MatmulPrecision.
 #pragma once
 
+#include "accrue/core/matmul_precision.h"
 #include "accrue/kernels/cuda/stream.h"
 #include "accrue/kernels/matrix.h"
 
@@ -8,12 +9,14 @@
 
 namespace accrue::kernels::cuda {
 
-/// Speed modes round the operands and sum in float32, in an order of cuBLAS's choice: their bits
-/// depend on shapes and machines, and are no part of the contract.
-enum class MatmulPrecision : std::uint8_t {
-  ieee,  ///< as float32
-  tf32,  ///< operands of 10 bits of fraction
-  bf16,  ///< operands of 7 bits of fraction
+/// c = a b, or c += a b, or a batch of such.
+struct BlasProduct {
+  Matrix<const float> a, b;
+  Matrix<float> c;
+  bool adds = false;
+  std::int64_t batch = 1;
+  /// How many elements the matrices of a product lie behind those of the one before.
+  std::int64_t a_step = 0, b_step = 0, c_step = 0;
 };
 
 /// A handle of cuBLAS on the device that is current.
@@ -26,18 +29,18 @@ class Blas {
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
-  /// Queues c = a b, or c += a b. False, with nothing done, where cuBLAS does not take the layouts:
-  /// neither rows nor columns dense, or sizes and strides of 2^31 and more.
+  /// Whether cuBLAS takes the layouts: rows or columns are dense, sizes and strides below 2^31.
+  static bool takes(const BlasProduct& product);
+  /// Queues a product. False, with nothing done, unless takes(product).
   /// Errors: DeviceError.
-  bool multiply(MatmulPrecision precision,
-                Matrix<const float> a,
-                Matrix<const float> b,
-                Matrix<float> c,
-                bool adds,
-                Stream stream);
+  bool multiply(MatmulPrecision precision, const BlasProduct& product, Stream stream);
 
  private:
   void* handle_ = nullptr;
 };
+
+/// Blas::multiply() by a handle of the current device that all threads share. False for ieee too.
+/// Threads: safe. Errors: DeviceError.
+bool multiply_by_blas(MatmulPrecision precision, const BlasProduct& product, Stream stream);
 
 }  // namespace accrue::kernels::cuda

@@ -1,4 +1,5 @@
 // Launchers of the linear layer's kernels: each is one product whose program states the order.
+#include "accrue/kernels/cuda/blas_linear.h"
 #include "accrue/kernels/cuda/device_program.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/live_rows.cuh"
@@ -31,7 +32,6 @@ void multiply(const char* name,
 /// Runs a parameter's program over the rows of dy: buffers [a.count, b.count].
 template <class Args>
 void accumulate(const Args& args, Side a, Side b, Stream stream) {
-  check_arguments(args);
   const std::int64_t outputs = a.count * b.count;
   if (outputs == 0) return;
   const Matrix<const float>& dy = args.dy;
@@ -52,24 +52,30 @@ void accumulate(const Args& args, Side a, Side b, Stream stream) {
 
 void launch_cuda(const LinearForward<float>& args, Stream stream) {
   check_arguments(args);
+  if (run_by_blas(args, stream)) return;
   multiply(args.kName, args.x, args.w.transposed(), args.bias, args.y, stream);
 }
 
 void launch_cuda(const LinearInputGrad<float>& args, Stream stream) {
   check_arguments(args);
+  if (run_by_blas(args, stream)) return;
   multiply(args.kName, args.dy, args.w, nullptr, args.dx, stream);
 }
 
 void launch_cuda(const Matmul<float>& args, Stream stream) {
   check_arguments(args);
+  if (run_by_blas(args, stream)) return;
   multiply(args.kName, args.a, args.b, nullptr, args.c, stream);
 }
 
 void launch_cuda(const LinearWeightGrad<float>& args, Stream stream) {
+  check_arguments(args);
+  if (run_by_blas(args, stream)) return;
   accumulate(args, rows_of(args.dy.transposed()), rows_of(args.x.transposed()), stream);
 }
 
 void launch_cuda(const LinearBiasGrad<float>& args, Stream stream) {
+  check_arguments(args);
   const Side ones{nullptr, 1, 0, 0};
   accumulate(args, ones, rows_of(args.dy.transposed()), stream);
 }

@@ -8,7 +8,8 @@
 #include <vector>
 
 using namespace accrue::kernels;
-using cuda::Blas, cuda::MatmulPrecision;
+using accrue::MatmulPrecision;
+using cuda::Blas;
 
 namespace {
 
@@ -35,7 +36,7 @@ double error_of(
   std::vector<float> out(static_cast<std::size_t>(m * (n + c_gap)), 0.5f);
   Matrix<float> c{out.data(), m, n, n + c_gap, 1};
   Blas blas;
-  REQUIRE(blas.multiply(precision, a.view, b.view, c, adds, {}));
+  REQUIRE(blas.multiply(precision, {a.view, b.view, c, adds}, {}));
   double most = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
@@ -80,12 +81,12 @@ TEST_CASE("cuda.blas: layouts without dense rows or columns are left to others")
   std::vector<float> out(9, 7.0f);
   const Matrix<float> c = row_major(out.data(), 3, 3);
   Blas blas;
-  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, sparse, dense, c, false, {}));
-  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, dense, sparse, c, false, {}));
-  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, repeated, dense, c, false, {}));
-  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, dense, dense, c.transposed(), false, {}));
+  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, {sparse, dense, c}, {}));
+  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, {dense, sparse, c}, {}));
+  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, {repeated, dense, c}, {}));
+  CHECK_FALSE(blas.multiply(MatmulPrecision::tf32, {dense, dense, c.transposed()}, {}));
   CHECK(out == std::vector<float>(9, 7.0f));
-  CHECK(blas.multiply(MatmulPrecision::tf32, dense, dense, c, false, {}));
+  CHECK(blas.multiply(MatmulPrecision::tf32, {dense, dense, c}, {}));
   CHECK(out == std::vector<float>(9, 3.0f));
 }
 
@@ -93,9 +94,7 @@ TEST_CASE("cuda.blas: products without summands are zero, those without outputs 
   float x = 1, y = 5;
   Blas blas;
   const auto none = row_major<const float>(&x, 1, 0);
-  CHECK(blas.multiply(
-      MatmulPrecision::bf16, none, none.transposed(), row_major(&y, 1, 1), false, {}));
+  CHECK(blas.multiply(MatmulPrecision::bf16, {none, none.transposed(), row_major(&y, 1, 1)}, {}));
   CHECK(y == 0);
-  CHECK(blas.multiply(
-      MatmulPrecision::bf16, none.transposed(), none, row_major(&y, 0, 0), false, {}));
+  CHECK(blas.multiply(MatmulPrecision::bf16, {none.transposed(), none, row_major(&y, 0, 0)}, {}));
 }

@@ -1,8 +1,10 @@
 // cuBLAS in the simulator: products by plain loops over rounded operands.
+#include "accrue/kernels/simt/cublas/calls.h"
 #include "accrue/kernels/simt/cublas/cublas_v2.h"
 #include "accrue/kernels/simt/streams.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
@@ -11,6 +13,8 @@ struct cublasContext {
 };
 
 namespace {
+
+std::atomic<std::int64_t> num_calls = 0;
 
 /// Rounds to nearest even at so many bits of the fraction.
 float round_to(float x, int fraction_bits) {
@@ -34,6 +38,25 @@ struct Operand {
         fraction_bits(bits) {}
   float operator()(std::int64_t i, std::int64_t j) const {
     return round_to(data[i * row_stride + j * col_stride], fraction_bits);
+  }
+};
+
+struct Product {
+  Operand left, right;
+  float* c;
+  std::int64_t m, n, k, ldc;
+  float scale, keep;
+
+  void run() const {
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < m; ++i) {
+        float sums[4] = {};
+        for (std::int64_t l = 0; l < k; ++l) sums[l % 4] += left(i, l) * right(l, j);
+        float& out = c[i + j * ldc];
+        const float product = scale * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+        out = keep == 0 ? product : product + keep * out;  // beta 0 does not read c
+      }
+    }
   }
 };
 
@@ -65,6 +88,59 @@ const char* cublasGetStatusString(cublasStatus_t status) {
                                                : "the library was not initialized";
 }
 
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
+                                          cublasOperation_t transa,
+                                          cublasOperation_t transb,
+                                          int m,
+                                          int n,
+                                          int k,
+                                          const void* alpha,
+                                          const void* a,
+                                          cudaDataType_t,
+                                          int lda,
+                                          long long stride_a,
+                                          const void* b,
+                                          cudaDataType_t,
+                                          int ldb,
+                                          long long stride_b,
+                                          const void* beta,
+                                          void* c,
+                                          cudaDataType_t,
+                                          int ldc,
+                                          long long stride_c,
+                                          int batch_count,
+                                          cublasComputeType_t compute,
+                                          cublasGemmAlgo_t) {
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const bool is_right = m >= 0 && n >= 0 && k >= 0 && batch_count >= 0 && ldc >= std::max(1, m) &&
+                        lda >= std::max(1, transa == CUBLAS_OP_N ? m : k) &&
+                        ldb >= std::max(1, transb == CUBLAS_OP_N ? k : n);
+  if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
+  ++num_calls;
+  const int bits = compute == CUBLAS_COMPUTE_32F             ? 23
+                   : compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10
+                                                             : 7;
+  const Product first{Operand(a, transa, lda, bits),
+                      Operand(b, transb, ldb, bits),
+                      static_cast<float*>(c),
+                      m,
+                      n,
+                      k,
+                      ldc,
+                      *static_cast<const float*>(alpha),
+                      *static_cast<const float*>(beta)};
+  accrue::simt::enqueue(handle->stream, [=] {
+    Product product = first;
+    for (int i = 0; i < batch_count; ++i) {
+      product.run();
+      product.left.data += stride_a;
+      product.right.data += stride_b;
+      product.c += stride_c;
+    }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasGemmEx(cublasHandle_t handle,
                             cublasOperation_t transa,
                             cublasOperation_t transb,
@@ -73,37 +149,40 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle,
                             int k,
                             const void* alpha,
                             const void* a,
-                            cudaDataType_t,
+                            cudaDataType_t a_type,
                             int lda,
                             const void* b,
-                            cudaDataType_t,
+                            cudaDataType_t b_type,
                             int ldb,
                             const void* beta,
                             void* c,
-                            cudaDataType_t,
+                            cudaDataType_t c_type,
                             int ldc,
                             cublasComputeType_t compute,
-                            cublasGemmAlgo_t) {
-  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
-  const bool is_right = m >= 0 && n >= 0 && k >= 0 && ldc >= std::max(1, m) &&
-                        lda >= std::max(1, transa == CUBLAS_OP_N ? m : k) &&
-                        ldb >= std::max(1, transb == CUBLAS_OP_N ? k : n);
-  if (!is_right) return CUBLAS_STATUS_INVALID_VALUE;
-  const int bits = compute == CUBLAS_COMPUTE_32F             ? 23
-                   : compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10
-                                                             : 7;
-  const Operand left(a, transa, lda, bits), right(b, transb, ldb, bits);
-  const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  accrue::simt::enqueue(handle->stream, [=] {
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t i = 0; i < m; ++i) {
-        float sums[4] = {};
-        for (std::int64_t l = 0; l < k; ++l) sums[l % 4] += left(i, l) * right(l, j);
-        float& out = static_cast<float*>(c)[i + j * ldc];
-        const float product = scale * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-        out = keep == 0 ? product : product + keep * out;  // beta 0 does not read c
-      }
-    }
-  });
-  return CUBLAS_STATUS_SUCCESS;
+                            cublasGemmAlgo_t algorithm) {
+  return cublasGemmStridedBatchedEx(handle,
+                                    transa,
+                                    transb,
+                                    m,
+                                    n,
+                                    k,
+                                    alpha,
+                                    a,
+                                    a_type,
+                                    lda,
+                                    0,
+                                    b,
+                                    b_type,
+                                    ldb,
+                                    0,
+                                    beta,
+                                    c,
+                                    c_type,
+                                    ldc,
+                                    0,
+                                    1,
+                                    compute,
+                                    algorithm);
 }
+
+std::int64_t accrue::simt::num_cublas_calls() { return num_calls; }
