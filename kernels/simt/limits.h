@@ -22,8 +22,8 @@ inline Dim3 unflatten(std::int64_t number, Dim3 sizes) {
 }
 
 inline bool is_same(Site a, Site b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         std::strcmp(a.file_name(), b.file_name()) == 0;
+  if (a.line() != b.line() || a.column() != b.column()) return false;
+  return a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
 inline std::ostream& operator<<(std::ostream& out, Dim3 index) {

@@ -53,11 +53,11 @@ void Machine::run(const LaunchShape& shape, void (*body)(void*), void* argument)
   acquire(&finish_order_);
 }
 
-/// A fiber's life: a kernel per block.
-void Machine::run_fiber(void* thread) {
-  Thread& self = *static_cast<Thread*>(thread);
-  Machine& machine = *self.machine;
+/// A fiber's life: one thread's kernel after another.
+void Machine::run_fiber(void* of_machine) {
+  Machine& machine = *static_cast<Machine*>(of_machine);
   while (!machine.is_stopping_) {
+    Thread& self = *machine.running_;
     acquire(&machine.launch_order_);
     acquire(&machine.stage_->turns[(machine.stage_->turn + 1) % 2]);
     try {
@@ -69,8 +69,27 @@ void Machine::run_fiber(void* thread) {
     self.state = Thread::State::returned;
     ++machine.num_returned_;
     --machine.num_ready_;
-    self.fiber->suspend();
+    if (!machine.start_next()) self.fiber->suspend();
   }
+}
+
+/// Lets the fiber of the thread that has returned run the next in order, unless that one has a
+/// stack of its own already: a switch of fibers costs more than most threads do.
+bool Machine::start_next() {
+  if (kThreadSanitizer || is_unwinding_ || !fault_.empty()) return false;
+  if (turn_ + 1 == order_.size()) return false;
+  Thread& next = thread(order_[turn_ + 1]);
+  if (next.has_started) return false;
+  ++turn_;
+  std::swap(next.fiber, running_->fiber);
+  start(next);
+  return true;
+}
+
+void Machine::start(Thread& it) {
+  running_ = &it;
+  current_thread = &it.at;
+  it.has_started = true;
 }
 
 void Machine::prepare_threads(std::int64_t number) {
@@ -78,9 +97,8 @@ void Machine::prepare_threads(std::int64_t number) {
   while (std::ssize(threads) < num_threads_) {
     threads.push_back(std::make_unique<Thread>());
     Thread& added = *threads.back();
-    added.machine = this;
     added.index = static_cast<int>(threads.size()) - 1;
-    added.fiber = std::make_unique<Fiber>(run_fiber, &added);
+    added.fiber = std::make_unique<Fiber>(run_fiber, this);
   }
   const Dim3 block = unflatten(number, shape_.grid);
   for (int i = 0; i < num_threads_; ++i) {
@@ -122,12 +140,11 @@ void Machine::run_block(std::int64_t number, std::int64_t turn) {
 
 void Machine::run_ready_threads() {
   if (run_options().schedule == Schedule::random) std::shuffle(order_.begin(), order_.end(), dice_);
-  for (const int i : order_) {
-    if (thread(i).state != Thread::State::ready) continue;
-    running_ = &thread(i);
-    current_thread = &running_->at;
-    running_->has_started = true;
-    running_->fiber->resume();
+  for (turn_ = 0; turn_ < order_.size(); ++turn_) {
+    Thread& it = thread(order_[turn_]);
+    if (it.state != Thread::State::ready) continue;
+    start(it);
+    it.fiber->resume();
     if (!fault_.empty()) unwind();
   }
 }

@@ -18,8 +18,6 @@ inline constexpr int kWarp = 32;
 /// Thrown through a kernel to leave it; no Error, so that nothing catches it on the way.
 struct Unwind {};
 
-class Machine;
-
 /// A CUDA thread: where it stands and, while it waits, for what.
 struct Thread {
   enum class State : std::uint8_t { ready, at_barrier, at_warp, returned };
@@ -33,7 +31,6 @@ struct Thread {
   unsigned mask = 0;
   int argument = 0, width = 0;
   std::uint64_t value = 0, result = 0;
-  Machine* machine = nullptr;
   std::unique_ptr<Fiber> fiber;
 };
 
@@ -68,10 +65,12 @@ class Machine {
   std::string whereabouts() const;
 
  private:
-  static void run_fiber(void* thread);
+  static void run_fiber(void* machine);
   void run_block(std::int64_t number, std::int64_t turn);
   void prepare_threads(std::int64_t number);
   void run_ready_threads();
+  bool start_next();
+  void start(Thread& it);
   [[noreturn]] void unwind();
   void suspend();
   void settle();
@@ -89,6 +88,7 @@ class Machine {
   Stage* stage_ = nullptr;
   Thread* running_ = nullptr;
   std::vector<int> order_;
+  std::size_t turn_ = 0;  ///< in order_, of the thread that runs
   std::mt19937_64 dice_;
   int num_threads_ = 0, num_ready_ = 0, num_returned_ = 0;
   unsigned barrier_epoch_ = 0;

@@ -97,8 +97,9 @@ std::uint64_t Machine::meet_warp(
 /// Lets the lanes of a mask go on if `last` was the one they waited for.
 void Machine::complete_warp(const Thread& last) {
   const int first = last.index / kWarp * kWarp;
-  for (unsigned lanes = last.mask; lanes != 0; lanes &= lanes - 1) {
-    const int i = first + std::countr_zero(lanes);
+  // From the last lane on, which is mostly the last to come.
+  for (unsigned lanes = last.mask; lanes != 0; lanes &= ~std::bit_floor(lanes)) {
+    const int i = first + std::bit_width(lanes) - 1;
     if (i >= num_threads_ || !meets(thread(i), last)) return;
   }
   for (unsigned lanes = last.mask; lanes != 0; lanes &= lanes - 1) {
