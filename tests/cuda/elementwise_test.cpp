@@ -151,15 +151,15 @@ TEST_CASE("cuda.elementwise: rows and columns that repeat have the CPU's bits, a
   }
 }
 
-TEST_CASE("cuda.elementwise: elements behind the first 2^31 are reached") {
-  constexpr std::int64_t kCount = (std::int64_t{1} << 31) + 1030;
+TEST_CASE("cuda.elementwise: elements behind the first 2^32 are reached, in rows too") {
+  constexpr std::int64_t kCount = (std::int64_t{1} << 33) + 1032;
   const simt::GuardedMemory memory(kCount * 4, 0, simt::GuardedMemory::kWideFence);
   reinterpret_cast<float*>(memory.data())[kCount - 1] = 2.0f;
   Tensor x = Tensor::over(Storage::adopt(memory.data(), kCount * 4, Device::cuda(0)), {kCount});
   simt::run_options() = {.block_begin = kCount / 1024 - 1};
   launch_cuda(UnaryForward{UnaryOp::neg, x, x}, {});
-  Tensor strided = x.view({kCount / 2, 2}).narrow(1, 1, 1);
-  simt::run_options() = {.block_begin = kCount / 2048 - 1};
+  Tensor strided = x.view({kCount / 4, 4}).narrow(1, 1, 3);
+  simt::run_options() = {.block_begin = strided.numel() / 1024 - 1};
   launch_cuda(ScalarForward{BinaryOp::mul, strided, 3.0, strided}, {});
   simt::run_options() = {};
   CHECK(x.data<float>()[kCount - 1] == -6.0f);

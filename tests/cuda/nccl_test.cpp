@@ -2,6 +2,7 @@
 // fail.
 #include "accrue/core/device_backend.h"
 #include "accrue/dist/device_link.h"
+#include "accrue/dist/nccl/communicator.h"
 #include "accrue/dist/nccl/link.h"
 #include "accrue/dist/threads.h"
 #include "accrue/kernels/simt/memory.h"
@@ -152,6 +153,25 @@ TEST_CASE("cuda.nccl: ranks on one GPU, or without one, are refused on all ranks
             [&] { connect_devices(group, broken, Device::cuda(group.rank() + 2)); }) ==
         "[connect_devices] all ranks must connect, got a failure on rank 2: [nccl] rank 2 cannot");
   });
+}
+
+TEST_CASE("cuda.nccl: a rank that no other joins gives up at the deadline") {
+  DeviceTransport& transport = *accrue_cuda_transport();
+  const std::string id = transport.make_id();
+  const auto body = [&](ProcessGroup& group) {
+    if (group.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    CHECK(message<TimeoutError>([&] { transport.connect(id, group, Device::cuda(0)); }) ==
+          "[ncclCommInitRankConfig] all ranks must come within 0.2 s; see what the other ranks do, "
+          "or raise the timeout");
+  };
+  run_ranks(2, body, {.timeout = 0.2});
+}
+
+TEST_CASE("cuda.nccl: an error of NCCL names the call and says what to do") {
+  const std::string said =
+      message<DeviceError>([] { nccl::check(ncclInvalidUsage, "ncclSend", nullptr); });
+  CHECK(said.starts_with("[ncclSend] "));
+  CHECK(said.ends_with("NCCL_DEBUG=INFO says more"));
 }
 
 TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline") {

@@ -62,6 +62,14 @@ def is_allowed(kernel, rule):
     return re.match(LIBRARY, kernel) and rule in LIBRARY_RULES
 
 
+def check_architectures(found):
+    if sorted(found) != ARCHITECTURES:
+        sys.exit(
+            f"{library} must be for {ARCHITECTURES}, got {sorted(found)}; "
+            "configure with -U CMAKE_CUDA_ARCHITECTURES"
+        )
+
+
 def lint():
     """Returns (kernel, rule, instruction) for each broken rule of each architecture's PTX."""
     found, architectures = set(), set()
@@ -75,8 +83,7 @@ def lint():
             for rule, pattern in RULES.items():
                 if re.match(pattern, instruction):
                     found.add((kernel, rule, instruction))
-    if sorted(architectures) != ARCHITECTURES:
-        sys.exit(f"{library} has PTX for {sorted(architectures)}, expected {ARCHITECTURES}")
+    check_architectures(architectures)
     found = sorted(found)
     names = short_names([mangled for mangled, _, _ in found])
     faults = [(name, *fault[1:]) for name, fault in zip(names, found)]
@@ -88,9 +95,7 @@ def read_kernels():
     kernels = device_code.kernels(library)
     names = short_names([kernel.name for kernel in kernels])
     found = {(kernel.architecture, name): kernel for kernel, name in zip(kernels, names)}
-    architectures = sorted({architecture for architecture, _ in found})
-    if architectures != ARCHITECTURES:
-        sys.exit(f"{library} has code for {architectures}, expected {ARCHITECTURES}")
+    check_architectures({architecture for architecture, _ in found})
     return found
 
 

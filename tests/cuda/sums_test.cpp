@@ -144,6 +144,15 @@ TEST_CASE("cuda.sums: row sums have the CPU's bits for any stride") {
   }
 }
 
+TEST_CASE("cuda.sums: row sums of float64 have the CPU's bits") {
+  const auto values = numbers<double>({2, 1500}, 7).to_vector<double>();
+  const Matrix<const double> x = row_major(values.data(), 2, 1500);
+  std::vector<double> expected(2), sum(2);
+  launch_cpu(RowSum<double>{x, expected.data()});
+  launch_cuda(RowSum<double>{x, sum.data()}, {});
+  CHECK(sum == expected);
+}
+
 TEST_CASE("cuda.sums: sums of nothing are +0") {
   DeviceFloats sum(DeviceFloats::unwritten(3));
   CHECK(examine({{"sum", &sum, {0, 0, 0}}}, [&] {

@@ -3,8 +3,10 @@
 
 #include "accrue/core/device_backend.h"
 #include "accrue/kernels/embedding.h"
+#include "accrue/kernels/index.h"
 #include "accrue/kernels/launch.h"
 #include "accrue/kernels/linear.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <vector>
@@ -132,4 +134,9 @@ TEST_CASE("cuda.tensor: an index out of range is thrown where the host next read
   CHECK_NOTHROW(synchronize(kGpu));
   look_up();
   CHECK_THROWS_AS(synchronize(kGpu), IndexError);
+  Tensor picked = Tensor::empty({2}, DType::float32, kGpu);
+  const Tensor positions = Tensor::of<std::int64_t>({0, 9}).to(kGpu);
+  const Tensor x = numbers({3}).to(kGpu);
+  kernels::launch(kGpu, kernels::Gather{"gather", x, 0, positions, picked});
+  CHECK(test::message<IndexError>([] { synchronize(kGpu); }).starts_with("[gather] indices must"));
 }
