@@ -1,5 +1,6 @@
 #include "accrue/kernels/cuda/launchers.h"
 
+#include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/kernels/cuda/current_stream.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/kernels/cuda/runtime.h"
@@ -13,6 +14,7 @@ void fill(LaunchSlot<Args>& slot) {
   if constexpr (requires(const Args& args, Stream stream) { launch_cuda(args, stream); }) {
     slot.launch = [](const Args& args, Device device) {
       const DeviceScope scope(device.index);
+      const DefaultFloats floats;  // launchers compute, too: a kernel's numbers, an optimizer's
       return launch_cuda(args, current_stream(device.index));
     };
   }

@@ -1,6 +1,7 @@
 #include "accrue/kernels/simt/machine.h"
 
 #include "accrue/core/config.h"
+#include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/kernels/simt/limits.h"
 #include "accrue/kernels/simt/order.h"
 
@@ -38,6 +39,7 @@ Machine::~Machine() {
 
 void Machine::run(const LaunchShape& shape, void (*body)(void*), void* argument) {
   check_launch(shape);
+  const kernels::DefaultFloats floats;  // a device does not know the mode of the host's thread
   if constexpr (kAddressSanitizer || kThreadSanitizer) {
     __sanitizer_set_death_callback(print_whereabouts);
   }

@@ -1,5 +1,6 @@
 // The simulator finds every planted bug and is silent about the clean twins.
 #include "accrue/core/config.h"
+#include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/kernels/cuda/platform.h"
 #include "accrue/kernels/simt/machine.h"
 #include "accrue/tests/simt/planted_bugs.h"
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 using namespace accrue;
 using namespace accrue::test;
@@ -67,7 +69,20 @@ bool contains(const std::string& whole, const std::string& part) {
   return whole.find(part) != std::string::npos;
 }
 
+ACCRUE_KERNEL(1)
+void halve(float* x) { x[0] = x[0] / 2; }
+
 }  // namespace
+
+TEST_CASE("simt.self: kernels do not know the float mode of the host's thread") {
+  DeviceFloats x({1e-40F});
+  std::thread([&] {                                                // with fibers of its own
+    kernels::set_float_mode(kernels::kDefaultFloatMode | 0x8040);  // subnormals become zeros
+    kernels::cuda::launch({.name = "halve", .grid_x = 1, .threads = 1}, halve, x.data());
+  })
+      .join();
+  CHECK(x.values()[0] == 1e-40F / 2);
+}
 
 TEST_CASE("simt.self: planted bugs are found and named, their clean twins are silent") {
   int num_found = 0, num_skipped = 0;
