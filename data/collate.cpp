@@ -123,7 +123,7 @@ Tensor pad(std::span<const Entry> entries,
   Shape shape = first.shape();
   shape[0] = longest;
   shape.insert(batch_dim, static_cast<std::int64_t>(entries.size()));
-  Tensor result = Tensor::full(shape, padding_value, first.dtype());
+  Tensor result = Tensor::full(shape, padding_value, first.dtype(), first.device());
   std::int64_t i = 0;
   for (const Entry& entry : entries) {
     const Tensor row = result.select(batch_dim, i++);

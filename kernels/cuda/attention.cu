@@ -3,6 +3,7 @@
 #include "accrue/kernels/attention.h"
 #include "accrue/kernels/cuda/batch.h"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/only_float32.h"
 #include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/cuda/softmax_row.cuh"
 
@@ -189,6 +190,7 @@ void start_at_zero(Tensor gradient, Stream stream) {
 }  // namespace
 
 void launch_cuda(const AttentionForward& args, Stream stream) {
+  check_float32(args.kName, args.q);
   Tensor output = args.y;
   const Matrices<float> y(output);
   for_chunks(args, 1, stream, [&](const Chunk& chunk, const auto& space) {
@@ -199,6 +201,7 @@ void launch_cuda(const AttentionForward& args, Stream stream) {
 }
 
 void launch_cuda(const AttentionBackward& args, Stream stream) {
+  check_float32(args.kName, args.q);
   Tensor outputs[] = {args.dq, args.dk, args.dv};
   std::vector<Matrices<float>> gradients;
   for (Tensor& output : outputs) {

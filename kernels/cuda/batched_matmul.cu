@@ -3,11 +3,13 @@
 #include "accrue/kernels/cuda/batch.h"
 #include "accrue/kernels/cuda/blas_linear.h"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/only_float32.h"
 #include "accrue/kernels/linear_checks.h"
 
 namespace accrue::kernels {
 
 void launch_cuda(const BatchedMatmul& args, cuda::Stream stream) {
+  cuda::check_float32(args.kName, args.a);
   Tensor output = args.c;
   const Matrices<const float> a(args.a), b(args.b);
   const Matrices<float> c(output);

@@ -1,6 +1,7 @@
 // Dropout masks on CUDA: a team per innermost row, four numbers of the generator at a time.
 #include "accrue/core/philox/counter_words.h"
 #include "accrue/kernels/cuda/kernels.h"
+#include "accrue/kernels/cuda/only_float32.h"
 #include "accrue/kernels/cuda/quad.cuh"
 #include "accrue/kernels/cuda/row_team.cuh"
 #include "accrue/kernels/dropout.h"
@@ -43,6 +44,7 @@ struct DropoutLines {
 }  // namespace
 
 void launch_cuda(const DropoutMask& args, Stream stream) {
+  check_float32(args.kName, args.mask);
   Tensor mask = args.mask;
   const Shape& shape = mask.shape();
   DropoutLines lines{args.seed, args.window, args.first_position, args.stream};

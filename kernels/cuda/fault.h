@@ -27,7 +27,7 @@ inline void throw_fault(int noted) {
   ACCRUE_CHECK(noted != static_cast<int>(Fault::position),
                IndexError,
                "gather",
-               "indices must lie in their dimension, got another on CUDA",
+               "indices, also of index_select, must lie in their dimension, got another on CUDA",
                kAdvice);
 }
 
