@@ -1,4 +1,5 @@
 # accrue_test(): one test program per folder, one ctest entry per test file. accrue_check(): others.
+# accrue_on_device(): some of them on a device, too.
 # accrue_device_test(): programs that run CUDA kernels.
 find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -27,6 +28,30 @@ function(accrue_test folder)
   endforeach()
 endfunction()
 
+function(accrue_needed_by_device_tests target)
+  if(NOT TARGET device_tests)
+    add_custom_target(device_tests)
+  endif()
+  add_dependencies(device_tests ${target})
+endfunction()
+
+# accrue_on_device(<folder> <name>...): tests of accrue_test() once more, with their tensors on a
+# device of the simulator (tests/support/device.h): entries <folder>.<name>_on_device.
+function(accrue_on_device folder)
+  if(NOT ACCRUE_CUDA STREQUAL "simulated" OR ACCRUE_SANITIZE)
+    return()
+  endif()
+  target_link_libraries(test_${folder} PRIVATE accrue::accrue)
+  accrue_needed_by_device_tests(test_${folder})
+  foreach(name IN LISTS ARGN)
+    set(entry ${folder}.${name}_on_device)
+    accrue_check(${entry} test_${folder} --source-file=*/${folder}/${name}_test.cpp)
+    set_tests_properties(
+      ${entry} PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
+                          ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCRUE_QUICK=1")
+  endforeach()
+endfunction()
+
 # accrue_device_test(<folder> TESTS a_test.cpp ... [SOURCES b.cpp ...] LINK <target>...): tests of
 # device code. They link no more than they need, so that sanitized builds are short; the target
 # device_tests builds and the label device runs them.
@@ -36,10 +61,7 @@ function(accrue_device_test folder)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/tests/${folder}/)
   add_executable(test_${folder} ${sources})
   target_link_libraries(test_${folder} PRIVATE accrue_test_main ${arg_LINK})
-  if(NOT TARGET device_tests)
-    add_custom_target(device_tests)
-  endif()
-  add_dependencies(device_tests test_${folder})
+  accrue_needed_by_device_tests(test_${folder})
   foreach(file IN LISTS arg_TESTS)
     string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
     accrue_check(${folder}.${name} test_${folder} --source-file=*/${folder}/${file})

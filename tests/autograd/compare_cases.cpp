@@ -1,6 +1,7 @@
 // Rows of where, and the wrong calls of comparisons.
 #include "accrue/autograd/ops/compare.h"
 #include "accrue/tests/support/bad_call.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/literal_sum.h"
 
 #include <cmath>
@@ -76,7 +77,7 @@ Array chained(const Array& part, const Shape& shape) {
 std::vector<BadCall> where_errors() {
   const Tensor x = Tensor::ones({2, 3}), yes = Tensor::ones({2, 3}, DType::boolean);
   const auto with = [](Tensor condition) {
-    return [=](auto v) { return where(condition, v[0], v[1]); };
+    return [=](auto v) { return where(there(condition), v[0], v[1]); };
   };
   const char* stretched =
       "[where] an operand stretched along, or indexed by, samples mixes samples, so its bits would "
@@ -112,7 +113,7 @@ OpCase where_row(Role left, Role right, std::vector<std::vector<Shape>> shapes) 
   row.shapes = std::move(shapes);
   row.function = [](auto x) {
     const Shape shape = broadcast_shapes(x[0].shape(), x[1].shape(), "where");
-    return where(condition_for(shape), x[0], x[1]);
+    return where(there(condition_for(shape)), x[0], x[1]);
   };
   row.forward = [](const Arrays& x) { return where_value(x[0], x[1]); };
   row.backward = [=](const Arrays& x, const Array&, const Array& dy) {

@@ -1,6 +1,7 @@
 // Rows of index_select and gather.
 #include "accrue/autograd/ops/index.h"
 #include "accrue/tests/support/bad_call.h"
+#include "accrue/tests/support/device.h"
 
 namespace accrue::test {
 namespace {
@@ -59,7 +60,7 @@ OpCase select_row(Role role, int dim, std::int64_t count, std::vector<std::vecto
     return indices(count, from[dim])[static_cast<std::size_t>(index_of(i, result)[dim])];
   };
   OpCase result = row("index_select", role, dim, count, picks, [=](auto x) {
-    return index_select(x[0], dim, Tensor::from(indices(count, x[0].size(dim)), {count}));
+    return index_select(x[0], dim, there(Tensor::from(indices(count, x[0].size(dim)), {count})));
   });
   result.shapes = std::move(shapes);
   return result;
@@ -82,7 +83,7 @@ OpCase gather_row(Role role, int dim, std::int64_t count, std::vector<std::vecto
     Tensor index = Tensor::empty(shape, DType::int64);
     std::int64_t* out = index.template mutable_data<std::int64_t>();
     for (std::int64_t i = 0; i < index.numel(); ++i) out[i] = gathered(i, shape, x[0].shape(), dim);
-    return gather(x[0], dim, index);
+    return gather(x[0], dim, there(index));
   });
   result.shapes = std::move(shapes);
   return result;
@@ -96,7 +97,7 @@ constexpr const char* kMixes =
 std::vector<BadCall> select_errors() {
   const Tensor x = Tensor::ones({2, 3});
   const auto with = [](int dim, Tensor index) {
-    return [=](auto v) { return index_select(v[0], dim, index); };
+    return [=](auto v) { return index_select(v[0], dim, there(index)); };
   };
   const Tensor good = Tensor::of<std::int64_t>({0, 1});
   const auto wrong = [](const char* rest) { return text("[index_select] ", rest); };
@@ -139,7 +140,7 @@ std::vector<BadCall> select_errors() {
 std::vector<BadCall> gather_errors() {
   const Tensor x = Tensor::ones({2, 3});
   const auto with = [](int dim, Tensor index) {
-    return [=](auto v) { return gather(v[0], dim, index); };
+    return [=](auto v) { return gather(v[0], dim, there(index)); };
   };
   const auto wrong = [](const char* rest) { return text("[gather] ", rest); };
   const auto mixes = [&](const char* what) { return text("[gather] ", what, kMixes); };

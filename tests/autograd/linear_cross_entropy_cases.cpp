@@ -3,6 +3,7 @@
 #include "accrue/autograd/ops/unary.h"
 #include "accrue/tests/support/bad_call.h"
 #include "accrue/tests/support/cross_entropy_reference.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/linear_reference.h"
 
 #include <cmath>
@@ -137,7 +138,7 @@ std::vector<BadCall> label_and_option_errors() {
                               with({.label_smoothing = value}));
   };
   const auto weights = [](const Shape& shape, DType dtype = DType::float32) {
-    return with({.class_weights = Tensor::ones(shape, dtype)});
+    return with({.class_weights = there(Tensor::ones(shape, dtype))});
   };
   return {
       throws<IndexError>(outside("5", 1), {x, labels(0, 5), w}),

@@ -2,6 +2,7 @@
 #include "accrue/autograd/ops/losses.h"
 #include "accrue/tests/support/bad_call.h"
 #include "accrue/tests/support/cross_entropy_reference.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/literal_sum.h"
 
 #include <cmath>
@@ -79,7 +80,7 @@ std::vector<BadCall> target_errors() {
 std::vector<BadCall> cross_entropy_errors() {
   const Tensor x = Tensor::ones({2, 3}), t = Tensor::arange(2);
   const auto weights = [](const Shape& shape, DType dtype = DType::float32) {
-    return with_options({.class_weights = Tensor::ones(shape, dtype)});
+    return with_options({.class_weights = there(Tensor::ones(shape, dtype))});
   };
   const auto smoothing = [&](double value, const char* got) {
     return throws<ValueError>(

@@ -52,7 +52,7 @@ std::vector<BadCall> matmul_errors() {
       throws_in_window(mixes, {batch({3, 2, 4}, 1), batch({3, 4, 2}, 2)}),
       throws_in_window(whole, {batch({2, 3}), b}, [](auto v) {
         const Variable y = matmul(v[0], v[1]);
-        Engine({}).run(y, Tensor::ones(y.shape()));
+        Engine({}).run(y, Tensor::ones(y.shape(), y.dtype(), y.device()));
         return y;
       })};
 }

@@ -72,7 +72,21 @@ std::uint64_t train_on(Device device, const Split& split, const Options& options
   return hash;
 }
 
+template <class Optimizer, class Options>
+void check_optimizer(const Options& options) {
+  CHECK(train_on<Optimizer>(kGpu, {2, 4}, options) ==
+        train_on<Optimizer>(Device::cpu(), {1, 8}, options));
+}
+
 }  // namespace
+
+TEST_CASE("device.training: every optimizer gives the CPU's bits on a device") {
+  check_optimizer<optim::SGD>(optim::SgdOptions{.lr = 0.1, .weight_decay = 0.01});
+  check_optimizer<optim::Adam>(optim::AdamOptions{.lr = 0.01, .weight_decay = 0.01});
+  check_optimizer<optim::Adagrad>(optim::AdagradOptions{.lr = 0.05, .lr_decay = 0.1});
+  check_optimizer<optim::RMSprop>(
+      optim::RmspropOptions{.lr = 0.01, .momentum = 0.9, .centered = true});
+}
 
 TEST_CASE("device.training: every split of a batch gives the CPU's bits on a device") {
   const auto check = [](auto train) {

@@ -1,5 +1,6 @@
 #include "accrue/tests/onnx/cases.h"
 
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
@@ -46,7 +47,8 @@ int run_onnx_cases(const std::vector<std::string>& prefixes,
   int num_run = 0;
   std::map<std::string, std::string> left_out;  // names by reason
   for (const std::filesystem::path& folder : folders_of(prefixes)) {
-    const OnnxCase test = read_onnx_case(folder);
+    OnnxCase test = read_onnx_case(folder);
+    for (Tensor& input : test.inputs) input = test::there(input);
     CAPTURE(test.name);
     const std::string reason = run(test);
     if (reason.empty()) ++num_run;

@@ -1,6 +1,7 @@
 // Adagrad: torch's bits, saved state, refused options.
 #include "accrue/optim/adagrad.h"
 
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/optimizer_golden.h"
 
 #include <cmath>
@@ -22,11 +23,11 @@ TEST_CASE("optim.adagrad: 150 runs of seven steps, some without gradient, match 
 }
 
 TEST_CASE("optim.adagrad: a saved run continues in the same bits, sums and steps by name") {
-  Variable p = Variable::leaf(Tensor::ones({2}));
+  Variable p = Variable::leaf(test::there(Tensor::ones({2})));
   const AdagradOptions options = {.lr = .1, .lr_decay = .5, .initial_accumulator_value = .25};
   Adagrad first(ParameterList({{"p", p}}), options);
   const auto step = [](Optimizer& optimizer, Variable parameter, double gradient) {
-    parameter.set_grad(Tensor::full({2}, gradient));
+    parameter.set_grad(test::there(Tensor::full({2}, gradient)));
     optimizer.step();
   };
   step(first, p, .5);
@@ -48,7 +49,7 @@ TEST_CASE("optim.adagrad: a saved run continues in the same bits, sums and steps
 }
 
 TEST_CASE("optim.adagrad: options outside their domain are refused") {
-  const Variable p = Variable::leaf(Tensor::zeros({1}));
+  const Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
   const auto make = [&](const AdagradOptions& options) { Adagrad({p}, options); };
   CHECK_THROWS_WITH_AS(
       make({.eps = -1}), "[Adagrad] eps must be >= 0 and finite in float32, got -1", ValueError);

@@ -3,6 +3,7 @@
 
 #include "accrue/core/bits.h"
 #include "accrue/core/sum_order.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -15,8 +16,8 @@ namespace {
 constexpr double kInf = HUGE_VAL;
 
 Variable with_grad(const Tensor& gradient) {
-  Variable p = Variable::leaf(Tensor::zeros(gradient.shape(), gradient.dtype()));
-  p.set_grad(gradient);
+  Variable p = Variable::leaf(test::there(Tensor::zeros(gradient.shape(), gradient.dtype())));
+  p.set_grad(test::there(gradient));
   return p;
 }
 
@@ -90,7 +91,7 @@ TEST_CASE("optim.clip: a coefficient below the normal floats keeps all bits of t
 
 TEST_CASE("optim.clip: no gradients have norm 0, zero gradients stay zero") {
   CHECK(clip_grad_norm({}, 1) == 0);
-  CHECK(clip_grad_norm({Variable::leaf(Tensor::ones({2}))}, 1) == 0);
+  CHECK(clip_grad_norm({Variable::leaf(test::there(Tensor::ones({2})))}, 1) == 0);
   const Variable zero = with_grad(Tensor::zeros({3}));
   CHECK(clip_grad_norm({zero}, 1) == 0);
   CHECK(clip_grad_norm({zero}, 0) == 0);

@@ -3,6 +3,7 @@
 
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/optim/sgd.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -11,7 +12,7 @@ namespace accrue::optim {
 namespace {
 
 Variable leaf(const Shape& shape, double value = 1) {
-  return Variable::leaf(Tensor::full(shape, value));
+  return Variable::leaf(test::there(Tensor::full(shape, value)));
 }
 
 TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad stay") {
@@ -21,8 +22,8 @@ TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad
   CHECK(moving.value().to_vector<float>() == std::vector<float>{1, 1});
   CHECK(sgd.state().size() == 1);
 
-  moving.set_grad(Tensor::zeros({2}));
-  frozen.set_grad(Tensor::ones({2}));
+  moving.set_grad(test::there(Tensor::zeros({2})));
+  frozen.set_grad(test::there(Tensor::ones({2})));
   frozen.set_requires_grad(false);
   sgd.step();
   CHECK(moving.value().to_vector<float>() == std::vector<float>{.5f, .5f});
@@ -36,14 +37,14 @@ TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad
 TEST_CASE("optim.optimizer: a gradient that is not finite refuses the whole step and is named") {
   Variable a = leaf({2}), b = leaf({2, 3});
   SGD sgd(ParameterList({{"fc.bias", a}, {"fc.weight", b}}), {.lr = 1, .momentum = .5});
-  a.set_grad(Tensor::ones({2}));
-  b.set_grad(Tensor::ones({2, 3}));
+  a.set_grad(test::there(Tensor::ones({2})));
+  b.set_grad(test::there(Tensor::ones({2, 3})));
   sgd.step();
   const Tensor a_before = a.value().clone(), momentum = sgd.state()[1].second.clone();
 
   Tensor bad = Tensor::ones({2, 3});
   bad[1][2].fill(std::nan(""));
-  b.set_grad(bad);
+  b.set_grad(test::there(bad));
   CHECK_THROWS_WITH_AS(sgd.step(),
                        "[step] gradients must be finite, got nan at [1, 2] of parameter fc.weight "
                        "[2, 3] (1 such elements); nothing was changed, call zero_grad() to go on "
@@ -63,7 +64,7 @@ TEST_CASE("optim.optimizer: a gradient that is not finite refuses the whole step
 TEST_CASE("optim.optimizer: unnamed parameters are named by position") {
   Variable a = leaf({}), b = leaf({});
   SGD sgd({a, b}, {});
-  b.set_grad(Tensor::full({}, HUGE_VAL));
+  b.set_grad(test::there(Tensor::full({}, HUGE_VAL)));
   CHECK_THROWS_WITH_AS(sgd.step(),
                        "[step] gradients must be finite, got inf at [] of parameter 1 [] (1 such "
                        "elements); nothing was changed, call zero_grad() to go on without this "
@@ -94,7 +95,7 @@ TEST_CASE("optim.optimizer: no parameters, other than leaves, twice or not dense
                        "[SGD] names of parameters must differ, got \"a\" twice; put the name of "
                        "the model before them",
                        ValueError);
-  CHECK_THROWS_WITH_AS(SGD({Variable::leaf(Tensor::ones({2, 3}).transpose(0, 1))}, {}),
+  CHECK_THROWS_WITH_AS(SGD({Variable::leaf(test::there(Tensor::ones({2, 3}).transpose(0, 1)))}, {}),
                        "[SGD] parameters must be dense and row-major, got parameter 0 [3, 2] with "
                        "strides [1, 3]; use contiguous()",
                        ValueError);
@@ -120,7 +121,7 @@ TEST_CASE("optim.optimizer: momentum is read and set per group") {
   CHECK(sgd.momentum(1) == .5);
   sgd.set_momentum(.25);
   for (int step = 0; step < 2; ++step) {
-    p.set_grad(Tensor::ones({1}));
+    p.set_grad(test::there(Tensor::ones({1})));
     sgd.step();
   }
   CHECK(p.item<float>() == 1 - 1 - 1.25f);
@@ -134,7 +135,8 @@ TEST_CASE("optim.optimizer: momentum is read and set per group") {
 TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched by name") {
   Variable a = leaf({2}, 1), b = leaf({3}, 2);
   const auto step = [](Optimizer& optimizer, double gradient) {
-    for (auto [name, p] : optimizer.parameters()) p.set_grad(Tensor::full(p.shape(), gradient));
+    for (auto [name, p] : optimizer.parameters())
+      p.set_grad(test::there(Tensor::full(p.shape(), gradient)));
     optimizer.step();
   };
   SGD first(ParameterList({{"a", a}, {"b", b}}), {.lr = .1, .momentum = .9});
@@ -154,8 +156,8 @@ TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched b
 TEST_CASE("optim.optimizer: a parameter frozen between save and load keeps its momentum") {
   Variable a = leaf({1}), b = leaf({1});
   SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .5});
-  a.set_grad(Tensor::ones({1}));
-  b.set_grad(Tensor::ones({1}));
+  a.set_grad(test::there(Tensor::ones({1})));
+  b.set_grad(test::there(Tensor::ones({1})));
   sgd.step();
   const OptimizerState saved = {{"lr", sgd.state()[0].second},
                                 {"momentum.a", Tensor::full({1}, 2)},
@@ -171,7 +173,7 @@ TEST_CASE("optim.optimizer: a parameter frozen between save and load keeps its m
 TEST_CASE("optim.optimizer: a state lists the rates, then the slots of stepped parameters") {
   Variable a = leaf({2}), b = leaf({3});
   SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .9});
-  b.set_grad(Tensor::full({3}, 4));
+  b.set_grad(test::there(Tensor::full({3}, 4)));
   sgd.step();
   const OptimizerState state = sgd.state();
   REQUIRE(state.size() == 2);
@@ -185,7 +187,7 @@ TEST_CASE("optim.optimizer: a state that does not fit is refused whole") {
   Variable a = leaf({2});
   SGD sgd(ParameterList({{"a", a}}), {.lr = .5, .momentum = .9});
   SGD plain(ParameterList({{"a", a}}), {.lr = .5});
-  a.set_grad(Tensor::ones({2}));
+  a.set_grad(test::there(Tensor::ones({2})));
   sgd.step();
   const Tensor momentum = sgd.state()[1].second;
   const auto lr = [](double value) { return Tensor::of<double>({value}); };
@@ -211,9 +213,9 @@ TEST_CASE("optim.optimizer: a state that does not fit is refused whole") {
 TEST_CASE("optim.optimizer: a graph that still needs a parameter notices the step") {
   Variable w = leaf({2}), x = leaf({2});
   const Variable y = w * x;
-  w.set_grad(Tensor::ones({2}));
+  w.set_grad(test::there(Tensor::ones({2})));
   SGD({w}, {.lr = 1}).step();
-  CHECK_THROWS_AS(y.backward(Tensor::ones({2})), StateError);
+  CHECK_THROWS_AS(y.backward(test::there(Tensor::ones({2}))), StateError);
 }
 
 }  // namespace

@@ -3,13 +3,26 @@
 
 #include "accrue/kernels/cpu/isa.h"
 #include "accrue/kernels/cpu/parallel.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
+
+#include <vector>
 
 namespace accrue::test {
 
-/// Calls `body()` once per path and returns the number of paths.
+/// The slowest and the fastest kernels; on a device, which uses none of them, the fastest.
+inline std::vector<kernels::Isa> isas_under_test() {
+  if (!device_under_test().is_cpu()) return {kernels::best_isa()};
+  return {kernels::Isa::portable, kernels::best_isa()};
+}
+
+/// Calls `body()` once per path, once on a device, and returns the number of paths.
 template <class Body>
 int for_each_cpu_path(const Body& body) {
+  if (!device_under_test().is_cpu()) {
+    body();
+    return 1;
+  }
   int num_paths = 0;
   const int threads_before = kernels::num_threads();
   for (const kernels::Isa isa :

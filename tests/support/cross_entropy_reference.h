@@ -30,7 +30,7 @@ struct CrossEntropy {
     if (!has_weights) return result;
     Array weights = zeros({logits.size(1)});
     for (std::int64_t c = 0; c < weights.numel(); ++c) weights[c] = weight(c);
-    result.class_weights = tensor_of(weights).to(logits.dtype());
+    result.class_weights = tensor_of(weights).to(logits.dtype()).to(logits.device());
     return result;
   }
 };

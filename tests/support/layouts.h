@@ -38,7 +38,7 @@ inline Tensor with_layout(const Tensor& x, Layout layout) {
       const Tensor flat = x.rank() == 0 ? x.unsqueeze(0) : x;
       Shape wide = flat.shape();
       wide[wide.rank() - 1] *= 2;
-      Tensor base = Tensor::full(wide, std::nan(""), x.dtype());
+      Tensor base = Tensor::full(wide, std::nan(""), x.dtype(), x.device());
       Tensor result = base.slice(-1, 0, wide.back(), 2);
       result.copy_from(flat);
       return x.rank() == 0 ? result[0] : result;

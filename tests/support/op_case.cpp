@@ -1,6 +1,7 @@
 #include "accrue/tests/support/op_case.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/tests/support/device.h"
 
 #include <algorithm>
 #include <cmath>
@@ -99,9 +100,10 @@ Tensor draw(const OpCase& op,
   const Domain domain = op.inputs[input].domain;
   const Shape& shape = shapes[input];
   if (domain == Domain::classes || domain == Domain::classes_or_ignored) {
-    return draw_classes(shape, shapes[0].back(), domain == Domain::classes_or_ignored, random);
+    const bool some_ignored = domain == Domain::classes_or_ignored;
+    return there(draw_classes(shape, shapes[0].back(), some_ignored, random));
   }
-  if (domain == Domain::rows) return draw_classes(shape, shapes[0][0], false, random);
+  if (domain == Domain::rows) return there(draw_classes(shape, shapes[0][0], false, random));
   Tensor result = Tensor::empty(shape, DType::float64);
   double* out = result.mutable_data<double>();
   std::vector<double> distinct;
@@ -111,7 +113,7 @@ Tensor draw(const OpCase& op,
     out[i] =
         is_distinct ? distinct[static_cast<std::size_t>(i)] : draw_number(domain, random, special);
   }
-  return result.to(dtype);
+  return there(result.to(dtype));
 }
 
 std::vector<Tensor> draw_all(const OpCase& op,
@@ -136,14 +138,14 @@ Tensor draw_gradient(const Shape& shape, DType dtype, std::mt19937_64& random, b
   for (std::int64_t i = 0; i < result.numel(); i += row_size) {
     if (random() % 4 == 0) std::fill_n(out + i, row_size, random() % 2 == 0 ? 0.0 : -0.0);
   }
-  return result.to(dtype);
+  return there(result.to(dtype));
 }
 
 Tensor laid_out(const Tensor& x, Layout layout) {
   if (is_floating(x.dtype()) || layout != Layout::interleaved) return with_layout(x, layout);
   Shape wide = x.shape();
   wide.push_back(2);
-  Tensor result = Tensor::full(wide, -7, x.dtype()).select(-1, 1);
+  Tensor result = Tensor::full(wide, -7, x.dtype(), x.device()).select(-1, 1);
   result.copy_from(x);
   return result;
 }

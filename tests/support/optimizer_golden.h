@@ -4,6 +4,7 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/generator.h"
 #include "accrue/optim/optimizer.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -29,7 +30,7 @@ class GoldenOptions {
 inline Variable uniform_leaf(std::int64_t n, Generator& generator) {
   std::vector<float> values(static_cast<std::size_t>(n));
   generator.uniform(std::span<float>(values), -1, 1);
-  return Variable::leaf(Tensor::from(values, {n}));
+  return Variable::leaf(test::there(Tensor::from(values, {n})));
 }
 
 /// The hash of a parameter after `steps` steps, every third of them without gradient.

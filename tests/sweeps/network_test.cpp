@@ -8,6 +8,7 @@
 #include "accrue/autograd/ops/views.h"
 #include "accrue/autograd/window_sum.h"
 #include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/reference_model.h"
 #include "accrue/tests/support/window_reference.h"
 
@@ -65,12 +66,12 @@ Problem window_of(const reference::Model& model,
     classes.insert(classes.end(), sample.classes.begin(), sample.classes.end());
   }
   Problem window{{{.nominal_size = size, .count = lanes}, size, 0, lanes},
-                 Tensor::from(inputs, {size, kTokens, kWidth}),
-                 Tensor::from(classes, {size, kTokens}),
+                 there(Tensor::from(inputs, {size, kTokens, kWidth})),
+                 there(Tensor::from(classes, {size, kTokens})),
                  {}};
   for (const reference::Parameter& p : model.parameters) {
     const Shape shape = p.rows == 1 ? Shape{p.cols} : Shape{p.rows, p.cols};
-    window.parameters.push_back(Variable::leaf(Tensor::from(p.values, shape)));
+    window.parameters.push_back(Variable::leaf(there(Tensor::from(p.values, shape))));
   }
   return window;
 }
@@ -88,7 +89,7 @@ float run(const Problem& problem, const std::vector<Range>& micro_batches) {
     const Tensor target = problem.classes.narrow(0, range.begin, range.size()).reshape({-1});
     const Variable hidden = relu(linear(relu(linear(x, w[0], w[1])), w[0], w[1]));
     const Variable rows = cross_entropy_rows(reshape(linear(hidden, w[2]), {-1, kClasses}), target);
-    if (range.size() > 0) Engine({}).run(rows, Tensor::ones(rows.shape()));
+    if (range.size() > 0) Engine({}).run(rows, there(Tensor::ones(rows.shape())));
     loss.add(scope, rows.value(), kTokens);
     weight.add(cross_entropy_weight(target, {}));
   }

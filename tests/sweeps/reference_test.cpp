@@ -1,6 +1,7 @@
 // Every operation against plain loops: equal bits forward and backward, in every layout.
 #include "accrue/kernels/cpu/float_mode.h"
 #include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/op_case.h"
 
 using namespace accrue;
@@ -59,7 +60,7 @@ void sweep_layouts(const OpCase& op,
         const Arrays gradients = op.backward(arrays, y, array_of(dy));
         CAPTURE(layout);
         CAPTURE(static_cast<int>(gradient_layout));
-        for (const kernels::Isa isa : {kernels::Isa::portable, kernels::best_isa()}) {
+        for (const kernels::Isa isa : isas_under_test()) {
           kernels::set_isa(isa);
           compare(op, inputs, dy, y, gradients, counts);
         }
@@ -88,10 +89,10 @@ std::vector<Tensor> results_in_mode(const OpCase& op,
 
 /// A gradient whose products are subnormal.
 Tensor tiny_gradient(const Shape& shape, std::mt19937_64& random) {
-  Tensor dy = draw_gradient(shape, DType::float32, random);
+  Tensor dy = draw_gradient(shape, DType::float32, random).to(Device::cpu());
   float* const data = dy.mutable_data<float>();
   for (std::int64_t i = 0; i < dy.numel(); ++i) data[i] *= 0x1p-130F;
-  return dy;
+  return there(dy);
 }
 
 }  // namespace

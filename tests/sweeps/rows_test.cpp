@@ -54,7 +54,7 @@ Tensor poison(const Tensor& x, std::int64_t count) {
   constexpr double kPoison[] = {NAN, HUGE_VAL, -HUGE_VAL, 0};
   Shape shape = x.shape();
   shape[0] = count;
-  Tensor result = Tensor::zeros(shape, x.dtype());
+  Tensor result = Tensor::zeros(shape, x.dtype(), x.device());
   for (std::int64_t i = 0; i < count && is_floating(x.dtype()); ++i) {
     result.select(0, i).fill(kPoison[i % 4]);
   }
@@ -146,7 +146,7 @@ void sweep_shapes(const OpCase& op,
     }
     const Array y = op.forward(arrays_of(whole.inputs));
     whole.dy = draw_gradient(y.shape, DType::float32, random, special);
-    for (const kernels::Isa isa : {kernels::Isa::portable, kernels::best_isa()}) {
+    for (const kernels::Isa isa : isas_under_test()) {
       kernels::set_isa(isa);
       sweep_parts(op, whole, random, counts);
     }
