@@ -83,7 +83,11 @@ std::int64_t DataLoader::size() const {
 }
 
 void DataLoader::set_epoch(std::int64_t epoch) {
-  ACCRUE_CHECK(epoch >= 0, ValueError, kName, "epoch must be >= 0, got ", epoch);
+  ACCRUE_CHECK(epoch >= 0 && epoch <= kMaxEpoch,
+               ValueError,
+               kName,
+               "epoch must lie in [0, 2^31 - 1], got ",
+               epoch);
   epoch_ = epoch;
 }
 
@@ -166,7 +170,7 @@ DataLoader::Iterator& DataLoader::Iterator::operator++() {
   if (rest.empty()) {
     at_end_ = true;
     batch_ = {};
-    ++loader_->epoch_;
+    loader_->set_epoch(loader_->epoch() + 1);
     return *this;
   }
   const auto b = static_cast<std::size_t>(loader_->options_.batch_size);

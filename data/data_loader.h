@@ -37,6 +37,9 @@ using Collate = std::function<std::vector<Tensor>(std::span<const Sample>)>;
 /// collate throws.
 Batch collate_batch(const Collate& collate, std::span<const Sample> samples);
 
+/// So that windows can be numbered through all epochs in 64 bits.
+inline constexpr std::int64_t kMaxEpoch = (std::int64_t{1} << 31) - 1;
+
 struct DataLoaderOptions {
   std::int64_t batch_size = 1;             ///< samples
   bool shuffle = false;                    ///< order of epoch e: randperm seeded with seed + e
@@ -71,7 +74,7 @@ class DataLoader {
 
   /// The epoch that the next pass walks.
   std::int64_t epoch() const { return epoch_; }
-  /// Errors: ValueError for epoch < 0.
+  /// Errors: ValueError outside [0, kMaxEpoch].
   void set_epoch(std::int64_t epoch);
   /// Indices of the data set in the order of an epoch (contract 17).
   std::vector<std::int64_t> order(std::int64_t epoch) const;

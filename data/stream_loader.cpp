@@ -45,7 +45,11 @@ StreamLoader::StreamLoader(std::shared_ptr<const IterableDataset> dataset,
 }
 
 void StreamLoader::set_epoch(std::int64_t epoch) {
-  ACCRUE_CHECK(epoch >= 0, ValueError, kName, "epoch must be >= 0, got ", epoch);
+  ACCRUE_CHECK(epoch >= 0 && epoch <= kMaxEpoch,
+               ValueError,
+               kName,
+               "epoch must lie in [0, 2^31 - 1], got ",
+               epoch);
   epoch_ = epoch;
 }
 

@@ -24,7 +24,7 @@ class StreamLoader {
   const DataLoaderOptions& options() const { return options_; }
   /// The epoch that the next pass walks.
   std::int64_t epoch() const { return epoch_; }
-  /// Errors: ValueError for epoch < 0.
+  /// Errors: ValueError outside [0, kMaxEpoch].
   void set_epoch(std::int64_t epoch);
   /// The samples of that epoch, numbered from 0.
   std::unique_ptr<SampleStream> open() const;

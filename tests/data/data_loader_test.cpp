@@ -235,8 +235,23 @@ TEST_CASE("data.data_loader: refused options name what would work") {
                        "[data_loader] a data set must be given, got none",
                        ValueError);
   CHECK_THROWS_WITH_AS(DataLoader(counting(1)).set_epoch(-1),
-                       "[data_loader] epoch must be >= 0, got -1",
+                       "[data_loader] epoch must lie in [0, 2^31 - 1], got -1",
                        ValueError);
+}
+
+TEST_CASE("data.data_loader: the last epoch has a pass, and there is none behind it") {
+  DataLoader loader(counting(2));
+  loader.set_epoch(data::kMaxEpoch);
+  int num_batches = 0;
+  CHECK_THROWS_WITH_AS(
+      [&] {
+        for (const Batch& batch : loader) num_batches += batch.size() == 1;
+      }(),
+      "[data_loader] epoch must lie in [0, 2^31 - 1], got 2147483648",
+      ValueError);
+  CHECK(num_batches == 2);
+  CHECK(loader.epoch() == data::kMaxEpoch);
+  CHECK_THROWS_AS(loader.set_epoch(INT64_MAX), ValueError);
 }
 
 TEST_CASE("data.data_loader: a collate that loses samples is refused") {

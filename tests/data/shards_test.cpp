@@ -175,6 +175,7 @@ TEST_CASE("data.shards: stream loaders refuse what a stream cannot do") {
   CHECK_THROWS_AS(StreamLoader(nullptr), ValueError);
   StreamLoader loader(Indices(4), {.batch_size = 3});
   CHECK_THROWS_AS(loader.set_epoch(-1), ValueError);
+  CHECK_THROWS_AS(loader.set_epoch(INT64_MAX), ValueError);
   CHECK_THROWS_WITH_AS(StreamShard(loader, {.world_size = 2, .split_batches = true}),
                        "[rounds] batch_size must be a multiple of the number of ranks, got 3 for 2 "
                        "ranks; change it or leave out split_batches",
