@@ -23,8 +23,16 @@ LossWeight::LossWeight(std::vector<std::int64_t> counts, std::vector<double> wei
                " counts and ",
                class_weights_.size(),
                " weights");
-  for (const std::int64_t count : class_counts_) {
-    ACCRUE_CHECK(count >= 0, ValueError, "loss", "counts must be >= 0, got ", count);
+  for (std::size_t c = 0; c < class_counts_.size(); ++c) {
+    ACCRUE_CHECK(
+        class_counts_[c] >= 0, ValueError, "loss", "counts must be >= 0, got ", class_counts_[c]);
+    ACCRUE_CHECK(std::isfinite(class_weights_[c]),
+                 ValueError,
+                 "loss",
+                 "class weights must be finite, got ",
+                 class_weights_[c],
+                 " for class ",
+                 c);
   }
 }
 

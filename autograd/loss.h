@@ -17,7 +17,8 @@ class LossWeight {
   /// Errors: ValueError for a negative count.
   explicit LossWeight(std::int64_t count);
   /// `counts[c]` targets of class c, each of weight `weights[c]`.
-  /// Errors: ShapeError when the sizes differ, ValueError for a negative count.
+  /// Errors: ShapeError when the sizes differ, ValueError for a negative count or a weight that is
+  /// not finite.
   LossWeight(std::vector<std::int64_t> counts, std::vector<double> weights);
 
   /// The count, or the sum of count * weight in class order, in double.

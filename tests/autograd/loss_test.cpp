@@ -46,6 +46,10 @@ TEST_CASE("autograd.loss: weights refuse negative counts and other class weights
                        "[loss] each class must have a count and a weight, got 2 counts and 1 "
                        "weights",
                        ShapeError);
+  CHECK_THROWS_WITH_AS(LossWeight({1, 0}, {1, NAN}),
+                       "[loss] class weights must be finite, got nan for class 1",
+                       ValueError);
+  CHECK_THROWS_AS(LossWeight({1, 0}, {1, -INFINITY}), ValueError);
   LossWeight weight({1}, {0.5});
   const char* message =
       "[loss] losses of one window must have the same class weights, got two sets";
