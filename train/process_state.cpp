@@ -10,6 +10,38 @@
 #include <utility>
 
 namespace accrue::train {
+namespace {
+
+/// What dimension `dim` counts on each rank. Errors: MismatchError on all ranks unless all else,
+/// `note` too, is alike.
+std::vector<std::int64_t> sizes_over_ranks(dist::ProcessGroup& group,
+                                           const char* operation,
+                                           const Tensor& tensor,
+                                           int dim,
+                                           const std::string& note) {
+  Shape rest = tensor.shape();
+  rest[dim] = 1;
+  const std::string kind = text(rest, ' ', tensor.dtype(), note);
+  std::vector<std::int64_t> sizes;
+  std::string first;
+  for (const std::string& theirs : group.all_gather_bytes(text(tensor.size(dim), ' ', kind))) {
+    const std::size_t at = theirs.find(' ');
+    sizes.push_back(std::stoll(theirs.substr(0, at)));
+    if (sizes.size() == 1) first = theirs.substr(at + 1);
+    ACCRUE_CHECK(theirs.substr(at + 1) == first,
+                 MismatchError,
+                 operation,
+                 "all but one size must agree on all ranks, got ",
+                 first,
+                 " on rank 0 and ",
+                 theirs.substr(at + 1),
+                 " on rank ",
+                 sizes.size() - 1);
+  }
+  return sizes;
+}
+
+}  // namespace
 
 ProcessState::ProcessState(dist::ProcessGroup* group)
     : owned_(group ? nullptr : dist::world()), group_(group ? group : owned_.get()) {}
@@ -59,26 +91,9 @@ Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note)
                "a tensor must have rows, got shape ",
                tensor.shape());
   if (num_processes() == 1) return tensor;
+  const std::vector<std::int64_t> counts =
+      sizes_over_ranks(*group_, "gather_rows", tensor, 0, note);
   Shape row = tensor.shape();
-  row[0] = 1;
-  const std::string kind = text(row, ' ', tensor.dtype(), note);
-  const std::string count = std::to_string(tensor.size(0));
-  std::vector<std::int64_t> counts;
-  std::string first;
-  for (const std::string& theirs : group_->all_gather_bytes(count + ' ' + kind)) {
-    const std::size_t at = theirs.find(' ');
-    counts.push_back(std::stoll(theirs.substr(0, at)));
-    if (counts.size() == 1) first = theirs.substr(at + 1);
-    ACCRUE_CHECK(theirs.substr(at + 1) == first,
-                 MismatchError,
-                 "gather_rows",
-                 "rows must have one shape and dtype on all ranks, got ",
-                 first,
-                 " on rank 0 and ",
-                 theirs.substr(at + 1),
-                 " on rank ",
-                 counts.size() - 1);
-  }
   row[0] = *std::max_element(counts.begin(), counts.end());
   Tensor padded = Tensor::zeros(row, tensor.dtype());
   padded.narrow(0, 0, tensor.size(0)).copy_from(tensor);
@@ -137,10 +152,10 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
                " for shape ",
                tensor.shape());
   const std::int64_t size = tensor.size(at);
-  Tensor longest = Tensor::full({1}, static_cast<double>(size), DType::int64);
-  group_->all_reduce(longest, dist::ReduceOp::max);
+  const std::vector<std::int64_t> sizes = sizes_over_ranks(
+      *group_, "pad_across_processes", tensor, at, text(" padded in dimension ", at));
   Shape shape = tensor.shape();
-  shape[at] = longest.item<std::int64_t>();
+  shape[at] = *std::max_element(sizes.begin(), sizes.end());
   Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
   result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
   return result.to(tensor.device());

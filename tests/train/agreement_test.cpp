@@ -189,7 +189,7 @@ TEST_CASE("train.agreement: ranks drop the same gathered rows, or none gets any"
   };
   CHECK(gather(2).empty());
   CHECK(gather(1) ==
-        "[gather_rows] rows must have one shape and dtype on all ranks, got [1] float32 that keeps "
+        "[gather_rows] all but one size must agree on all ranks, got [1] float32 that keeps "
         "1 rows on rank 0 and [1] float32 that keeps all rows on rank 1");
   CHECK_FALSE(gather(0).empty());
 }

@@ -294,7 +294,7 @@ TEST_CASE("train.dealing: rows of one sample stay together, rows of another kind
     CHECK(accelerator.gather_rows(Tensor::ones({group.rank(), 2})).shape() == Shape({1, 2}));
     CHECK_THROWS_WITH_AS(
         (void)accelerator.gather_rows(Tensor::ones({1, 2 + group.rank()})),
-        "[gather_rows] rows must have one shape and dtype on all ranks, got [1, 2] float32 on rank "
+        "[gather_rows] all but one size must agree on all ranks, got [1, 2] float32 on rank "
         "0 and [1, 3] float32 on rank 1",
         MismatchError);
     CHECK_THROWS_AS((void)accelerator.gather_rows(Tensor::ones({})), ShapeError);

@@ -159,6 +159,23 @@ TEST_CASE("train.ranks: tensors are padded to the longest of all ranks, at eithe
                        IndexError);
 }
 
+TEST_CASE("train.ranks: tensors that differ in another size are not padded, on any rank") {
+  const auto refusals = on_ranks<std::string>(2, [](dist::ProcessGroup& group) -> std::string {
+    const ProcessState ranks(&group);
+    try {
+      (void)ranks.pad_across_processes(Tensor::ones({3, 3 - group.rank()}), 0);
+    } catch (const MismatchError& error) {
+      return error.what();
+    }
+    return "padded";
+  });
+  for (const std::string& refusal : refusals) {
+    CHECK(refusal ==
+          "[pad_across_processes] all but one size must agree on all ranks, got [1, 3] float32 "
+          "padded in dimension 0 on rank 0 and [1, 2] float32 padded in dimension 0 on rank 1");
+  }
+}
+
 TEST_CASE("train.ranks: work is split as evenly as it can be, the first ranks have more") {
   const auto parts = on_ranks<std::vector<std::int64_t>>(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
