@@ -59,6 +59,7 @@ void Evaluation::add(const Loss& loss) {
   window_weight_.add(loss.weight());
   is_complete_ = step.ends_window;
   next_step_ = pass->is_last() ? 0 : next_step_ + 1;
+  pass_ = pass;
   if (is_complete_) finish_window(*pass);
 }
 
@@ -81,6 +82,12 @@ void Evaluation::check_complete() const {
                StateError,
                "evaluation",
                "the last window must be complete, got a part of one; add every batch of a pass");
+  ACCRUE_CHECK(next_step_ == 0 || accelerator_->top() == pass_,
+               StateError,
+               "evaluation",
+               "a pass that has ended must be added whole, got its first ",
+               next_step_,
+               " micro-batches; for a part of the data prepare a loader of that part");
 }
 
 double Evaluation::sum() const {

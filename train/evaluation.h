@@ -29,7 +29,9 @@ class Evaluation {
   ///         group.
   void add(const Loss& loss);
 
-  /// Sum and weight of all ranks. Errors: StateError while a window is not complete.
+  /// Sum and weight of all ranks, in a pass those of its windows so far.
+  /// Errors: StateError while a window is not complete, and when the last batches of a pass were
+  ///         left out.
   double sum() const;
   double weight() const;
   /// NaN for weight 0. Errors: as sum().
@@ -42,8 +44,9 @@ class Evaluation {
   const Accelerator* accelerator_;
   Window window_;
   WindowSum rows_;
-  LossWeight window_weight_;    ///< this rank's, of the open window
-  std::int64_t next_step_ = 0;  ///< of the pass; 0 between passes
+  LossWeight window_weight_;          ///< this rank's, of the open window
+  std::int64_t next_step_ = 0;        ///< of the pass; 0 between passes
+  const LoaderPass* pass_ = nullptr;  ///< the last that was added; only compared
   bool is_complete_ = true;
   LossWeight weight_;
   double sum_ = 0;

@@ -113,7 +113,7 @@ TEST_CASE("train.evaluation: a batch that is left out or added twice is refused"
   const auto loss = [](const data::Batch& batch) {
     return nn::cross_entropy(Variable(batch.inputs), batch.labels);
   };
-  Evaluation whole(accelerator), part(accelerator), none(accelerator);
+  Evaluation whole(accelerator), part(accelerator), ended(accelerator), none(accelerator);
   CHECK(std::isnan(none.mean()));
   CHECK_THROWS_AS(none.add(Loss::from_rows(Variable(Tensor::ones({2})), 2)), StateError);
   int index = 0;
@@ -127,9 +127,15 @@ TEST_CASE("train.evaluation: a batch that is left out or added twice is refused"
                            StateError);
       CHECK_THROWS_AS((void)part.mean(), StateError);
     }
+    if (index < 2) ended.add(loss(batch));
+    if (index == 1) CHECK(ended.weight() > 0);
     if (index == 2) CHECK_THROWS_AS(part.add(loss(batch)), StateError);
     ++index;
   }
+  CHECK_THROWS_WITH_AS((void)ended.mean(),
+                       "[evaluation] a pass that has ended must be added whole, got its first 2 "
+                       "micro-batches; for a part of the data prepare a loader of that part",
+                       StateError);
   CHECK(whole.weight() == 5);  // one of six labels is ignored
   for (const auto& batch : loader) whole.add(loss(batch));
   CHECK(whole.weight() == 10);
