@@ -21,7 +21,7 @@ set(ACCRUE_HOMES_cuda_runtime kernels/cuda/ dist/nccl/ tests/cuda/)
 set(ACCRUE_HOMES_cublas_v2 kernels/cuda/)
 set(ACCRUE_HOMES_nccl dist/nccl/ kernels/simt/nccl/ tests/)
 set(ACCRUE_HOMES_mpi dist/mpi/ bench/)
-foreach(posix IN ITEMS fcntl pthread sched spawn sys unistd)
+foreach(posix IN ITEMS fcntl poll pthread sched spawn sys unistd)
   set(ACCRUE_HOMES_${posix} core/ kernels/cpu/ kernels/cuda/ kernels/simt/ dist/ tests/ bench/
       tools/)
 endforeach()

@@ -3,8 +3,10 @@
 #include "accrue/bench/support/program.h"
 #include "accrue/core/error.h"
 #include "accrue/tools/children.h"
+#include "accrue/tools/output.h"
 
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,10 @@ bool send_to_ranks(pid_t mpirun, int signal) {
   return is_sent;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const sigset_t& signals) {
+[[noreturn]] void become(const std::vector<std::string>& command,
+                         const sigset_t& signals,
+                         const Output& output) {
+  output.become_stdout();
   setpgid(0, 0);                     // Ctrl-C reaches the parent alone, which hands it on
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // on which mpirun ends its job
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
@@ -58,6 +63,7 @@ class Job {
   explicit Job(pid_t mpirun) : mpirun_(mpirun) {}
 
   bool is_over() const { return has_ended_ || is_abandoned_; }
+  bool is_abandoned() const { return is_abandoned_; }
 
   /// Takes one signal, or the passing of time.
   void take(int signal, const siginfo_t& info) {
@@ -75,6 +81,13 @@ class Job {
       if (is_too_early_) kill(mpirun_, signal);
     }
     if (now > wait_until_) is_abandoned_ = true;
+  }
+
+  /// Asks the ranks to end.
+  void stop() {
+    if (wait_until_ != Clock::time_point::max()) return;
+    wait_until_ = Clock::now() + kEndOfJob;
+    send_to_ranks(mpirun_, SIGTERM);
   }
 
   /// Why the job ended, when no rank of this machine has told.
@@ -109,7 +122,7 @@ class Job {
   bool is_too_early_ = false;                                ///< a signal that no rank got
   int status_ = 0;                                           ///< of mpirun, when it has ended
   int failure_ = 0;                                          ///< of the rank that failed first
-  Clock::time_point wait_until_ = Clock::time_point::max();  ///< for mpirun, after a failure
+  Clock::time_point wait_until_ = Clock::time_point::max();  ///< for mpirun to end
   Clock::time_point obey_from_ = Clock::time_point::max();   ///< the next signal, after the first
 };
 
@@ -121,28 +134,38 @@ int run_job(const std::vector<std::string>& command) {
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGRTMIN}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   adopt_orphans();
+  Output output;
   const pid_t mpirun = fork();
   if (mpirun == -1) {
     throw bench::ProgramEnd{bench::kOutOfMemory, text("cannot fork: ", std::strerror(errno))};
   }
-  if (mpirun == 0) become(command, signals);
-  constexpr timespec kTick{.tv_sec = 0, .tv_nsec = 200'000'000};
+  if (mpirun == 0) become(command, signals, output);
+  output.close_writer();
+  const int any_signal = signalfd(-1, &signals, SFD_CLOEXEC);
+  constexpr timespec kNoTime{};
+  siginfo_t info = {};
   Job job(mpirun);
   while (!job.is_over()) {
-    siginfo_t info = {};
-    const int signal = sigtimedwait(&signals, &info, &kTick);
+    output.move_or_wait(any_signal);
+    if (output.error() != 0) job.stop();
+    const int signal = sigtimedwait(&signals, &info, &kNoTime);
     job.take(signal, info);
   }
-  siginfo_t info = {};
   sigset_t reports;  // they come after the end of mpirun when both are pending
   sigemptyset(&reports);
   sigaddset(&reports, SIGRTMIN);
-  constexpr timespec kNoTime{};
   while (sigtimedwait(&reports, &info, &kNoTime) == SIGRTMIN) job.take(SIGRTMIN, info);
   kill_children();
+  close(any_signal);
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  output.finish(job.is_abandoned());
+  const int code = job.exit_code();
+  if (output.error() != 0 && (code == bench::kDone || code == bench::kRankLost)) {
+    throw bench::ProgramEnd{bench::kInputOutput,
+                            text("cannot write to stdout: ", std::strerror(output.error()))};
+  }
   job.explain();
-  return job.exit_code();
+  return code;
 }
 
 void report_failure(pid_t process, int code) {

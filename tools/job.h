@@ -13,7 +13,8 @@ namespace accrue::tools {
 /// one second later kill the job.
 ///
 /// No process of the job on this machine is alive when this returns, whatever process group or
-/// session it went to. Errors: ProgramEnd when nothing can be started.
+/// session it went to. Errors: ProgramEnd when nothing can be started; kInputOutput when stdout did
+/// not take what the job printed, unless a rank failed by itself.
 int run_job(const std::vector<std::string>& command);
 
 /// Tells run_job() in `process` that this rank is about to end with `code`. mpirun would tell it

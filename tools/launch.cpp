@@ -48,8 +48,8 @@ std::vector<std::string> parse_before_program(bench::Options& options, int argc,
 int launch(int argc, char** argv) {
   bench::Options options(
       "Starts a program on several processes: accrue launch [OPTIONS] PROGRAM [ARGUMENTS].\n"
-      "Exit codes: the program's; 75 a rank died or stopped, 76 ranks disagree, 78 a configuration "
-      "that cannot work.");
+      "Exit codes: the program's; 74 stdout takes no more, which ends the job; 75 a rank "
+      "died or stopped, 76 ranks disagree, 78 a configuration that cannot work.");
   JobRequest request;
   std::string config_file;
   bool is_cpu = false;

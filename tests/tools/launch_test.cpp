@@ -219,6 +219,26 @@ TEST_CASE("tools.launch: a job ends although mpirun hangs after a rank failed") 
   CHECK(!is_sleeping("67"));
 }
 
+TEST_CASE("tools.launch: a stdout that does not take the output gives 74") {
+  const auto launch = [](const std::string& command, const std::string& redirection) {
+    return run("accrue launch --num_processes 1 bash -c '" + command + "' 2>&1 " + redirection);
+  };
+  for (const auto& [redirection, reason] : {std::pair(">/dev/full", "No space left on device"),
+                                            std::pair(">&-", "Bad file descriptor")}) {
+    const Run result = launch("echo word", redirection);
+    CHECK(result.code == 74);
+    CHECK(result.output == std::string("accrue: cannot write to stdout: ") + reason + "\n");
+    CHECK(launch("trap \"\" TERM; echo word; sleep 0.5; exit 9", redirection).code == 9);
+    CHECK(launch("true", redirection).code == 0);
+  }
+  const Clock::time_point start = Clock::now();
+  const Run result = shell(
+      "exec 3>&1; { ./accrue launch bash -c 'while :; do echo word; sleep 0.1; done' 2>&3; "
+      "echo code $? >&3; } | head -n 1");
+  CHECK(result.output == "word\naccrue: cannot write to stdout: Broken pipe\ncode 74\n");
+  CHECK(Clock::now() - start < std::chrono::seconds(10));
+}
+
 TEST_CASE("tools.launch: an mpirun that fails by itself is named") {
   const Run result = FakeMpirun("exit 3").run("accrue launch true");
   CHECK(result.code == 3);
