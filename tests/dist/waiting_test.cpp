@@ -1,11 +1,12 @@
-// Tests of waiting.h.
+// Waiting: who is woken, who does not sleep, when a wait ends.
 #include "accrue/dist/waiting.h"
 
-#include <doctest/doctest.h>
+#include "accrue/tests/support/doctest.h"
 
 #include <thread>
 
-namespace accrue::dist {
+using namespace accrue::dist;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -60,5 +61,3 @@ TEST_CASE("dist.waiting: a wait ends at its deadline") {
     CHECK(waiting.is_long());
   }
 }
-
-}  // namespace accrue::dist
