@@ -44,6 +44,7 @@ Engine::~Engine() {
 
 void Engine::run(const Variable& output, Tensor gradient) {
   walk(output.node(), std::move(gradient));
+  for (Leaf* leaf : touched_) leaf->prepare_commit();
   for (Leaf* leaf : touched_) leaf->commit();
 }
 

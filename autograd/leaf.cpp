@@ -17,7 +17,7 @@ const Tensor& Leaf::grad() const {
   return grad_;
 }
 
-void Leaf::set_grad(const Tensor& grad) {
+void Leaf::check_grad(const Tensor& grad) const {
   ACCRUE_CHECK(grad.shape() == value_.shape(),
                ShapeError,
                "set_grad",
@@ -33,6 +33,10 @@ void Leaf::set_grad(const Tensor& grad) {
                " like its variable, got ",
                grad.dtype());
   check_device("set_grad", value_.device(), grad);
+}
+
+void Leaf::set_grad(const Tensor& grad) {
+  check_grad(grad);
   grad_ = grad;
 }
 
@@ -121,8 +125,7 @@ void Leaf::finish(std::span<const Tensor> roots, double weight) {
 
 void Leaf::publish(Tensor gradient) {
   drop();
-  grad_ = std::move(gradient);
-  run_final_hooks();
+  grad_ = hooked(std::move(gradient));
 }
 
 void Leaf::drop() {
@@ -138,7 +141,8 @@ Tensor& Leaf::working_copy() {
                "backward",
                "a plain backward pass must not reach a parameter whose window is open; finish the "
                "window or use no_grad");
-  if (!working_.defined() && grad_.defined()) working_ = grad_.clone();
+  // Hooks see what this pass gives, not what it is added to.
+  if (!working_.defined() && grad_.defined() && final_hooks_.empty()) working_ = grad_.clone();
   return working_;
 }
 
@@ -159,15 +163,29 @@ void Leaf::add(const Tensor& gradient) {
   }
 }
 
+void Leaf::prepare_commit() {
+  if (!working_.defined() || final_hooks_.empty()) return;
+  working_ = hooked(std::move(working_));
+  if (!grad_.defined()) return;
+  Tensor sum = Tensor::empty(value_.shape(), value_.dtype(), value_.device());
+  kernels::launch(sum.device(),
+                  kernels::BinaryForward{kernels::BinaryOp::add, grad_, working_, sum});
+  working_ = std::move(sum);
+}
+
 void Leaf::commit() {
   if (!working_.defined()) return;
   grad_ = std::move(working_);
   working_ = Tensor();
-  run_final_hooks();
 }
 
-void Leaf::run_final_hooks() {
-  for (const GradientHook& hook : final_hooks_) set_grad(hook(grad_));
+Tensor Leaf::hooked(Tensor gradient) const {
+  for (const GradientHook& hook : final_hooks_) {
+    Tensor replaced = hook(gradient);
+    check_grad(replaced);
+    gradient = std::move(replaced);
+  }
+  return gradient;
 }
 
 }  // namespace accrue

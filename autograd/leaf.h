@@ -37,7 +37,7 @@ class Leaf final : public Node {
   /// Drops the gradient and what a dropped or poisoned window left.
   void zero_grad();
 
-  /// Runs when a gradient has become final: after a plain backward pass or at the window's end.
+  /// Runs on the gradient of a plain backward pass before it is added, or on a window's at its end.
   void add_final_hook(GradientHook hook) { final_hooks_.push_back(std::move(hook)); }
   bool has_final_hooks() const { return !final_hooks_.empty(); }
 
@@ -59,6 +59,8 @@ class Leaf final : public Node {
   // Plain backward passes: add rows or a whole gradient to the copy, then commit or forget it.
   LaneTarget plan_rows(std::int64_t rows);
   void add(const Tensor& gradient);
+  /// Runs the hooks, which may throw: no leaf has changed yet.
+  void prepare_commit();
   void commit();
   void forget() { working_ = Tensor(); }
 
@@ -68,7 +70,8 @@ class Leaf final : public Node {
   void finish(std::span<const Tensor> roots, double weight);
   void publish(Tensor gradient);
   void drop();
-  void run_final_hooks();
+  void check_grad(const Tensor& grad) const;
+  Tensor hooked(Tensor gradient) const;
   Tensor& working_copy();
 
   Tensor value_;

@@ -63,7 +63,9 @@ class Variable {
   ///         graph is released.
   void backward(const Tensor& gradient = {}, BackwardOptions options = {}) const;
 
-  /// Runs when the gradient of this variable is final, and may replace it.
+  /// Runs when the gradient of this variable is final, and may replace it. Of a leaf: what one
+  /// plain backward pass gives, before it is added to grad(), or the whole gradient at a window's
+  /// end.
   void register_hook(GradientHook hook) const;
   /// The same values outside the graph.
   Variable detach() const { return Variable(value_); }

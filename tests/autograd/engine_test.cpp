@@ -255,6 +255,36 @@ TEST_CASE("autograd.engine: hooks see and replace gradients") {
                        ShapeError);
 }
 
+TEST_CASE("autograd.engine: a leaf's hook sees what one pass gives, before it is added") {
+  const Variable x = leaf({1});
+  x.register_hook([](const Tensor& gradient) {
+    return Tensor::full(gradient.shape(), 2 * gradient.item<float>());
+  });
+  (x * 3.0).backward();
+  (x * 3.0).backward();
+  CHECK(values(x.grad()) == std::vector<float>{12});
+}
+
+TEST_CASE(
+    "autograd.engine: a leaf's hook that throws, or gives another shape, changes no gradient") {
+  for (const bool throws : {true, false}) {
+    const Variable x = leaf({1});
+    const Variable w = leaf({2});
+    (x * w).backward();
+    const auto num_calls = std::make_shared<int>(0);
+    for (const Variable& leaf : {x, w}) {  // whichever comes second throws
+      leaf.register_hook([&, num_calls](const Tensor& gradient) -> Tensor {
+        if (++*num_calls == 1) return gradient;
+        if (throws) throw ValueError("stop");
+        return Tensor::zeros({2});
+      });
+    }
+    CHECK_THROWS_AS((x * w).backward(), Error);
+    CHECK(values(w.grad()) == std::vector<float>{1});
+    CHECK(values(x.grad()) == std::vector<float>{2});
+  }
+}
+
 TEST_CASE("autograd.engine: a graph in use by one pass is refused to another") {
   const Variable x = leaf({1});
   const Variable middle = x * 2.0;
