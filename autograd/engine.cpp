@@ -44,8 +44,10 @@ Engine::~Engine() {
 
 void Engine::run(const Variable& output, Tensor gradient) {
   walk(output.node(), std::move(gradient));
-  for (Leaf* leaf : touched_) leaf->prepare_commit();
-  for (Leaf* leaf : touched_) leaf->commit();
+  for (Leaf* leaf : touched_) {
+    if (!options_.sums) leaf->prepare_commit();
+  }
+  for (Leaf* leaf : touched_) leaf->commit(options_.sums);
 }
 
 std::vector<Tensor> Engine::capture(const Variable& output,
@@ -134,8 +136,8 @@ void Engine::visit(Node* node) {
                  "in a window a parameter must be used by operations that add rows (linear, or "
                  "arithmetic with the batch), got a gradient that arrived whole; use "
                  "invariant = false");
-    touched_.push_back(leaf);
-    leaf->add(gradient);
+    if (!leaf->has_copy()) touched_.push_back(leaf);
+    leaf->add(gradient, options_.sums);
     return;
   }
   ACCRUE_CHECK(!node->released_,
@@ -197,8 +199,8 @@ LaneTarget Backward::plan_rows(std::size_t i,
                    "; use the batch of this scope");
       return leaf->plan_rows(*batch, edge.use, rows_per_sample);
     }
-    engine_.touched_.push_back(leaf);
-    return leaf->plan_rows(rows);
+    if (!leaf->has_copy()) engine_.touched_.push_back(leaf);
+    return leaf->plan_rows(rows, engine_.options_.sums);
   }
   fresh_ = Tensor::empty(like.shape(), like.dtype(), like.device());
   return LaneTarget::chain(fresh_, false, rows);

@@ -43,7 +43,7 @@ class Engine {
   BackwardOptions options_;
   std::vector<Node*> ready_;    ///< max-heap by sequence
   std::vector<Node*> claimed_;  ///< nodes with run_ == this
-  std::vector<Leaf*> touched_;  ///< leaves with a working copy
+  std::vector<Leaf*> touched_;  ///< leaves with a working copy, each once
   std::span<const Variable> inputs_;
   std::vector<Tensor> captured_;
   bool capturing_ = false;

@@ -9,7 +9,7 @@
 
 namespace accrue {
 const Tensor& Leaf::grad() const {
-  ACCRUE_CHECK(!window_,
+  ACCRUE_CHECK(!window_ && !sums_,
                StateError,
                "grad",
                "gradients exist when the window ends, got a window that still accumulates; read "
@@ -58,7 +58,7 @@ LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_p
                "backward",
                "a finished gradient must be dropped before the next window adds to it; call "
                "zero_grad() after step()");
-  ACCRUE_CHECK(!window_ || window_ == &batch.window(),
+  ACCRUE_CHECK(!sums_ && (!window_ || window_ == &batch.window()),
                StateError,
                "backward",
                "a parameter must belong to one window at a time, got a second window");
@@ -135,26 +135,33 @@ void Leaf::drop() {
   window_ = nullptr;
 }
 
-Tensor& Leaf::working_copy() {
-  ACCRUE_CHECK(!window_,
+Tensor& Leaf::working_copy(const GradientSums* sums) {
+  ACCRUE_CHECK(!window_ && (!sums_ || sums_ == sums),
                StateError,
                "backward",
                "a plain backward pass must not reach a parameter whose window is open; finish the "
                "window or use no_grad");
+  ACCRUE_CHECK(!sums || !grad_.defined(),
+               StateError,
+               "backward",
+               "a finished gradient must be dropped before the next window adds to it; call "
+               "zero_grad() after step()");
+  if (working_.defined()) return working_;
   // Hooks see what this pass gives, not what it is added to.
-  if (!working_.defined() && grad_.defined() && final_hooks_.empty()) working_ = grad_.clone();
+  const Tensor& before = sums ? sum_ : final_hooks_.empty() ? grad_ : working_;
+  if (before.defined()) working_ = before.clone();
   return working_;
 }
 
-LaneTarget Leaf::plan_rows(std::int64_t rows) {
-  Tensor& working = working_copy();
+LaneTarget Leaf::plan_rows(std::int64_t rows, const GradientSums* sums) {
+  Tensor& working = working_copy(sums);
   const bool load = working.defined();
   if (!load) working = Tensor::empty(value_.shape(), value_.dtype(), value_.device());
   return LaneTarget::chain(working, load, rows);
 }
 
-void Leaf::add(const Tensor& gradient) {
-  Tensor& working = working_copy();
+void Leaf::add(const Tensor& gradient, const GradientSums* sums) {
+  Tensor& working = working_copy(sums);
   if (!working.defined()) {
     working = gradient.owns_storage() && gradient.is_contiguous() ? gradient : gradient.clone();
   } else {
@@ -173,10 +180,16 @@ void Leaf::prepare_commit() {
   working_ = std::move(sum);
 }
 
-void Leaf::commit() {
+void Leaf::commit(GradientSums* sums) {
   if (!working_.defined()) return;
-  grad_ = std::move(working_);
-  working_ = Tensor();
+  if (sums && !sums_) sums->leaves_.push_back(Ref<Leaf>(this));
+  sums_ = sums;
+  (sums ? sum_ : grad_) = std::exchange(working_, Tensor());
+}
+
+Tensor Leaf::take_sum() {
+  sums_ = nullptr;
+  return std::exchange(sum_, Tensor());
 }
 
 Tensor Leaf::hooked(Tensor gradient) const {

@@ -1,6 +1,7 @@
 // Leaf: the graph's end at a variable that holds a gradient, usually a parameter.
 #pragma once
 
+#include "accrue/autograd/gradient_sums.h"
 #include "accrue/autograd/node.h"
 #include "accrue/autograd/window.h"
 
@@ -57,14 +58,17 @@ class Leaf final : public Node {
   std::vector<std::vector<TreeNode>> close();
 
   // Plain backward passes: add rows or a whole gradient to the copy, then commit or forget it.
-  LaneTarget plan_rows(std::int64_t rows);
-  void add(const Tensor& gradient);
+  // With `sums` the copy is of what they hold, and goes there: hooks wait.
+  LaneTarget plan_rows(std::int64_t rows, const GradientSums* sums);
+  void add(const Tensor& gradient, const GradientSums* sums);
+  bool has_copy() const { return working_.defined(); }
   /// Runs the hooks, which may throw: no leaf has changed yet.
   void prepare_commit();
-  void commit();
+  void commit(GradientSums* sums);
   void forget() { working_ = Tensor(); }
 
  private:
+  friend class GradientSums;
   friend class Window;
 
   void finish(std::span<const Tensor> roots, double weight);
@@ -72,11 +76,14 @@ class Leaf final : public Node {
   void drop();
   void check_grad(const Tensor& grad) const;
   Tensor hooked(Tensor gradient) const;
-  Tensor& working_copy();
+  Tensor& working_copy(const GradientSums* sums);
+  Tensor take_sum();
 
   Tensor value_;
   Tensor grad_;
   Tensor working_;
+  Tensor sum_;  ///< what sums_ holds of this leaf
+  const GradientSums* sums_ = nullptr;
   std::vector<LaneAccumulator> uses_;
   std::vector<int> reached_;  ///< uses that the current backward pass has reached
   std::optional<std::vector<int>> passed_over_;  ///< uses not reached, before one that was

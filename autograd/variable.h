@@ -9,8 +9,11 @@
 
 namespace accrue {
 
+class GradientSums;
+
 struct BackwardOptions {
-  bool retain_graph = false;  ///< keep saved tensors, so that backward may run again
+  bool retain_graph = false;     ///< keep saved tensors, so that backward may run again
+  GradientSums* sums = nullptr;  ///< where gradients of leaves go instead of grad()
 };
 
 /// A tensor with its place in the graph. Copies of a Variable are the same variable. Variables are

@@ -187,8 +187,10 @@ Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
 void Accelerator::leave(LoaderPass* pass) {
   std::erase(passes_, pass);
   if (pass_ != pass) return;
-  pass_ = nullptr;
-  partial_ = false;
+  state_.sync_gradients = state().sync_gradients;
+  state_.is_finished = state().is_finished;
+  state_.is_partial = false;
+  pass_ = top() && top()->was_entered ? top() : nullptr;  // a loop around goes on with its window
 }
 
 // ---- micro-batches ----
@@ -230,8 +232,9 @@ AccumulateScope Accelerator::enter() {
   }
   in_scope_ = true;
   pass_ = pass;
-  sync_gradients_ = next_sync(pass);
-  window_finished_ = false;
+  if (pass) pass->was_entered = true;
+  state().sync_gradients = next_sync(pass);
+  state().is_finished = false;
   return {*this, dtype_of_products(mixed_precision())};
 }
 
@@ -269,18 +272,25 @@ void Accelerator::backward(const Loss& loss) {
       fail_window(dist::caught_text());
       throw;
     }
-    partial_ = !sync_gradients_;
-    if (sync_gradients_) should_step();
+    state().is_partial = !sync_gradients();
+    if (sync_gradients()) should_step();
     return;
   }
   const double weight = loss.weight().value();
   if (is_compat()) return backward(loss.sum() / weight);
-  plain_backward(loss.sum(), averages());
-  took_loss_ = true;
-  plain_weight_.add(loss.weight());
-  if (weight > 0) plain_sum_ += loss.mean() * weight;
-  plain_dtype_ = loss.rows().dtype();
-  if (sync_gradients_) should_step();
+  check_intact();
+  WindowState& window = state();
+  try {
+    plain_backward(loss.sum(), averages(), &window.sums);
+  } catch (...) {
+    window.is_poisoned = true;
+    throw;
+  }
+  window.took_loss = true;
+  window.weight.add(loss.weight());
+  if (weight > 0) window.loss += loss.mean() * weight;
+  window.dtype = loss.rows().dtype();
+  if (sync_gradients()) should_step();
 }
 
 void Accelerator::backward(const Variable& loss) {
@@ -289,28 +299,28 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
-  if (sync_gradients_) skipped_ = false;
+  if (sync_gradients()) skipped_ = false;
   const bool averages_now = averages() && num_no_sync_ == 0;
-  plain_backward(loss / static_cast<double>(steps_), averages_now);
+  plain_backward(loss / static_cast<double>(steps_), averages_now, nullptr);
   if (averages_now) average_gradients();
 }
 
 /// Where all ranks average afterwards, they must learn that this one cannot.
-void Accelerator::plain_backward(const Variable& loss, bool averages) {
+void Accelerator::plain_backward(const Variable& loss, bool averages, GradientSums* sums) {
   loss_scale_.open();
   const double scale = loss_scale_.factor();
   try {
-    (scale == 1 ? loss : loss * scale).backward();
+    (scale == 1 ? loss : loss * scale).backward({}, {.sums = sums});
   } catch (...) {
     if (averages) fail_average(dist::caught_text());
     throw;
   }
-  partial_ = !sync_gradients_;
+  state().is_partial = !sync_gradients();
 }
 
 void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
   MicroBatch& batch = *micro_batch_;
-  pass.check_intact();
+  check_intact();
   const Variable& rows = loss.rows();
   const std::int64_t rows_each = rows_per_sample(rows.value(), 0, "backward", "the loss");
   ACCRUE_CHECK(rows.numel() == batch.size() * rows_each,
@@ -324,7 +334,7 @@ void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
                rows_each,
                " per sample");
   batch.claim_backward();
-  ACCRUE_CHECK(!window_finished_,
+  ACCRUE_CHECK(!state().is_finished,
                StateError,
                "backward",
                "backward must come before step() and clipping, got a window that they ended; "

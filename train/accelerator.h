@@ -122,7 +122,7 @@ class Accelerator : public ProcessState {
   void backward(const Variable& loss);
 
   /// True in the micro-batch that ends a window.
-  bool sync_gradients() const { return sync_gradients_; }
+  bool sync_gradients() const { return state().sync_gradients; }
   std::int64_t gradient_accumulation_steps() const { return steps_; }
   const AcceleratorOptions& options() const { return options_; }
   /// Where prepare() moves models and loaders move batches.
@@ -161,7 +161,7 @@ class Accelerator : public ProcessState {
     return model;
   }
   PreparedOptimizer prepare_one(optim::Optimizer& optimizer) {
-    optimizers_.push_back(&optimizer);
+    optimized_.append(optimizer.parameters());
     return PreparedOptimizer(*this, optimizer);
   }
   Loader prepare_one(data::DataLoader& loader) {
@@ -186,6 +186,11 @@ class Accelerator : public ProcessState {
   AccumulateScope enter();
   void exit() noexcept;
   bool next_sync(const LoaderPass* pass);
+  /// Of the window that the last micro-batch belongs to.
+  WindowState& state() { return pass_ && !pass_->source ? pass_->state : state_; }
+  const WindowState& state() const { return pass_ && !pass_->source ? pass_->state : state_; }
+  /// After an exception only zero_grad() helps. Errors: StateError for a poisoned window.
+  void check_intact() const;
   /// Completes gradients if the window ended and they are not complete yet.
   void finish_window();
   /// What optimizer.step() asks: a window ended, with a weight.
@@ -195,21 +200,19 @@ class Accelerator : public ProcessState {
   /// Drops what a failed backward pass left.
   void recover();
   void backward_rows(const Loss& loss, LoaderPass& pass);
-  bool reduces() const { return options_.invariant && sync_gradients_ && num_processes() > 1; }
+  bool reduces() const { return options_.invariant && sync_gradients() && num_processes() > 1; }
   WindowReduction& reduction();
   void reduce_window(LoaderPass& pass);
   /// Tells the other ranks, where they wait for gradients, that this one has none.
   void fail_window(const std::string& reason) noexcept;
-  void plain_backward(const Variable& loss, bool averages);
-  bool averages() const { return !options_.invariant && sync_gradients_ && num_processes() > 1; }
+  void plain_backward(const Variable& loss, bool averages, GradientSums* sums);
+  bool averages() const { return !options_.invariant && sync_gradients() && num_processes() > 1; }
   RankMean& rank_mean();
   void average_gradients();
-  void average_gradients(double sum, double weight);
+  void average_gradients(WindowState& window);
   void fail_average(const std::string& reason);
   void broadcast_buffers();
   void record_window(double sum, double weight, DType dtype);
-  optim::ParameterList optimized_parameters() const;
-  void divide_gradients(double weight);
   void unscale_window();
 
   AcceleratorOptions options_;
@@ -217,9 +220,9 @@ class Accelerator : public ProcessState {
   std::int64_t steps_;
   bool sync_with_dataloader_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
-  std::vector<optim::Optimizer*> optimizers_;
-  nn::NamedParameters parameters_;  ///< of the prepared models, each once
-  std::vector<Tensor> buffers_;     ///< of the prepared models, with several ranks
+  optim::ParameterList optimized_;   ///< of the prepared optimizers, which may share some
+  nn::NamedParameters parameters_;   ///< of the prepared models, each once
+  std::vector<Tensor> buffers_;      ///< of the prepared models, with several ranks
   std::unique_ptr<WindowReduction> reduction_;
   std::unique_ptr<RankMean> mean_;
   std::optional<MicroBatch> micro_batch_;
@@ -227,17 +230,10 @@ class Accelerator : public ProcessState {
   std::int64_t counter_ = 0;    ///< upstream's step counter
   int num_no_sync_ = 0;
   bool in_scope_ = false;
-  bool sync_gradients_ = true;
-  bool partial_ = false;  ///< the last backward pass did not end its window
-  bool window_finished_ = true;
+  WindowState state_;  ///< where no plan deals: upstream counts through all loaders
   bool skipped_ = false;
   std::int64_t num_skipped_ = 0;
   double window_loss_;
-  // With invariant = false: of the Losses since the last step.
-  bool took_loss_ = false;
-  LossWeight plain_weight_;
-  double plain_sum_ = 0;
-  DType plain_dtype_ = DType::float32;
 };
 
 }  // namespace accrue::train

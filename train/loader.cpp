@@ -31,12 +31,11 @@ LoaderPass::LoaderPass(const data::WindowPlan& window_plan, int of_rank)
   runs = std::make_shared<const std::vector<LaneRun>>(std::move(lanes));
 }
 
-void LoaderPass::check_intact() const {
-  ACCRUE_CHECK(!window.is_poisoned(),
-               StateError,
-               "backward",
-               "a backward pass of this window threw, so its sums are incomplete; call "
-               "optimizer.zero_grad() first");
+void WindowState::drop_sums() {
+  sums.drop();
+  weight = LossWeight();
+  loss = 0;
+  took_loss = is_poisoned = false;
 }
 
 WindowSpan LoaderPass::span(std::int64_t window_size) const {

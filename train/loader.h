@@ -1,6 +1,7 @@
 // Loader: a prepared DataLoader, whose passes walk the window plan.
 #pragma once
 
+#include "accrue/autograd/gradient_sums.h"
 #include "accrue/autograd/loss.h"
 #include "accrue/autograd/window_sum.h"
 #include "accrue/data/window_plan.h"
@@ -15,6 +16,21 @@
 namespace accrue::train {
 
 class Accelerator;
+
+/// What an Accelerator knows of a window beside its sums.
+struct WindowState {
+  bool sync_gradients = true;  ///< the last micro-batch ends it
+  bool is_finished = true;
+  bool is_partial = false;  ///< the last backward pass did not end it
+
+  // With invariant = false: what backward passes of Losses have given.
+  GradientSums sums;
+  LossWeight weight;
+  double loss = 0;
+  DType dtype = DType::float32;
+  bool took_loss = false, is_poisoned = false;
+  void drop_sums();
+};
 
 /// One pass over a prepared loader: where it stands, and the window that is open there.
 struct LoaderPass {
@@ -31,18 +47,18 @@ struct LoaderPass {
   std::int64_t index = -1;                           ///< micro-step of the epoch
   data::MicroStep step;
   data::Batch batch;
-  bool entered = false;  ///< accumulate() was called for this micro-step
+  bool entered = false;      ///< accumulate() was called for this micro-step
+  bool was_entered = false;  ///< for one of this pass
 
   Window window;
   LossWeight weight;
   WindowSum loss;
+  WindowState state;
 
   LoaderPass(const data::WindowPlan& window_plan, int of_rank);
   explicit LoaderPass(std::unique_ptr<data::BatchSource> batches)
       : source(std::move(batches)), plan({}) {}
   std::int64_t size() const { return plan.steps_in_epoch(); }
-  /// After an exception only zero_grad() helps. Errors: StateError for a poisoned window.
-  void check_intact() const;
   bool is_last() const { return source ? is_last_batch : index + 1 == size(); }
   /// This rank's part of a window of `window_size` samples.
   WindowSpan span(std::int64_t window_size) const;

@@ -36,19 +36,33 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
                 {.lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(group.size()))),
                  .overlap = false}) {}
 
-double RankMean::reduce(std::optional<double> weight, std::span<dist::NodeSum> more) {
-  std::string told(weight ? sizeof(double) : 0, '\0');
-  if (weight) std::memcpy(told.data(), &*weight, sizeof(double));
+double RankMean::reduce() {
+  const auto grad_of = [](const Variable& parameter) { return parameter.grad(); };
+  const auto set = [](Variable& parameter, const Tensor& grad) { parameter.set_grad(grad); };
+  return reduce("", grad_of, set, {});
+}
+
+double RankMean::reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more) {
+  std::string told(sizeof(double), '\0');
+  std::memcpy(told.data(), &weight, sizeof(double));
+  const auto sum_of = [&](const Variable& parameter) { return sums.of(parameter); };
+  return reduce(std::move(told), sum_of, GradientSums::publish, more);
+}
+
+double RankMean::reduce(std::string told,
+                        auto gradient_of,
+                        auto publish,
+                        std::span<dist::NodeSum> more) {
   bucketer_.begin(step_++, std::move(told));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = parameters_[i].second.grad();
+    const Tensor grad = gradient_of(parameters_[i].second);
     if (grad.defined()) bucketer_.ready(i, {{{0, rank_, grad}}});
   }
   const double divisor = bucketer_.finish(more);
   if (divisor == 0) return divisor;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = bucketer_.gradient(i);
-    if (grad.defined()) parameters_[i].second.set_grad(grad);
+    if (grad.defined()) publish(parameters_[i].second, grad);
   }
   return divisor;
 }

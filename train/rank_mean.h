@@ -1,10 +1,10 @@
 // RankMean: the gradients of plain backward passes, summed over ranks and divided.
 #pragma once
 
+#include "accrue/autograd/gradient_sums.h"
 #include "accrue/dist/bucketer.h"
 #include "accrue/nn/module.h"
 
-#include <optional>
 #include <span>
 
 namespace accrue::train {
@@ -22,14 +22,18 @@ class RankMean {
   RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters);
 
   /// Collective: each parameter that has a gradient on any rank gets the sum over all ranks,
-  /// divided by the sum of what they pass as `weight`, or by their number if they pass none. A
-  /// weight of 0 leaves gradients as they are. `more` are summed too. Returns the divisor. Errors
-  /// also: MismatchError on all ranks when only some pass a weight.
-  double reduce(std::optional<double> weight = std::nullopt, std::span<dist::NodeSum> more = {});
+  /// divided by their number. Returns the divisor. Errors also: MismatchError on all ranks when
+  /// some call the other reduce().
+  double reduce();
+  /// The same of `sums`, whose parameters have no gradient yet, divided by the sum of what ranks
+  /// pass as `weight`. A weight of 0 leaves gradients as they are. `more` are summed too.
+  double reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more);
   /// Collective, where the others reduce(): they throw DistributedError with `reason`.
   void fail(const std::string& reason);
 
  private:
+  double reduce(std::string told, auto gradient_of, auto publish, std::span<dist::NodeSum> more);
+
   int rank_;
   nn::NamedParameters parameters_;
   dist::Bucketer bucketer_;

@@ -1,6 +1,4 @@
 // What Accelerator and its wrappers do where a window ends: sums over ranks, clipping, steps.
-#include "accrue/kernels/elementwise.h"
-#include "accrue/kernels/launch.h"
 #include "accrue/train/accelerator.h"
 #include "accrue/train/window_reduction.h"
 
@@ -24,21 +22,30 @@ optim::ParameterList distinct(const optim::ParameterList& parameters) {
 }  // namespace
 
 void Accelerator::finish_window() {
-  if (std::exchange(window_finished_, true)) return;
-  partial_ = false;
+  WindowState& window = state();
+  if (std::exchange(window.is_finished, true)) return;
+  window.is_partial = false;
   if (reduces() && pass_) {
     reduce_window(*pass_);
   } else if (options_.invariant && pass_) {
     const double weight = pass_->weight.value();
     record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
-  } else if (std::exchange(took_loss_, false)) {
-    const double weight = std::exchange(plain_weight_, {}).value();
-    const double sum = std::exchange(plain_sum_, 0.0);
-    if (averages()) return average_gradients(sum, weight);
-    record_window(sum, weight, plain_dtype_);
-    if (!skipped_) divide_gradients(weight);
+  } else if (window.took_loss) {
+    check_intact();
+    if (averages()) return average_gradients(window);
+    record_window(window.loss, window.weight.value(), window.dtype);
+    if (!skipped_) window.sums.finish(window.weight.value());
+    window.drop_sums();
   }
+}
+
+void Accelerator::check_intact() const {
+  ACCRUE_CHECK(!(pass_ && pass_->window.is_poisoned()) && !state().is_poisoned,
+               StateError,
+               "backward",
+               "a backward pass of this window threw, so its sums are incomplete; call "
+               "optimizer.zero_grad() first");
 }
 
 // ---- plain passes of several ranks ----
@@ -46,10 +53,7 @@ void Accelerator::finish_window() {
 RankMean& Accelerator::rank_mean() {
   if (mean_) return *mean_;
   std::set<const Node*> missing;
-  for (const optim::Optimizer* optimizer : optimizers_) {
-    for (const auto& [name, parameter] : optimizer->parameters())
-      missing.insert(parameter.node().get());
-  }
+  for (const auto& [name, parameter] : optimized_) missing.insert(parameter.node().get());
   for (const auto& [name, parameter] : parameters_) missing.erase(parameter.node().get());
   ACCRUE_CHECK(missing.empty(),
                StateError,
@@ -70,21 +74,20 @@ void Accelerator::average_gradients() {
 }
 
 /// Divided by the weight of all ranks.
-void Accelerator::average_gradients(double sum, double weight) {
+void Accelerator::average_gradients(WindowState& window) {
   skipped_ = true;
-  Tensor total = Tensor::full({1}, sum);
+  Tensor total = Tensor::full({1}, window.loss);
   std::vector<dist::NodeSum> more = {{{{0, process_index(), total.clone()}}, total}};
-  const double divisor = rank_mean().reduce(weight, more);
+  const double divisor = rank_mean().reduce(window.sums, window.weight.value(), more);
+  window.drop_sums();
   record_window(
-      divisor == 0 ? 0.0 : static_cast<double>(total.item<float>()), divisor, plain_dtype_);
+      divisor == 0 ? 0.0 : static_cast<double>(total.item<float>()), divisor, window.dtype);
   broadcast_buffers();
 }
 
 void Accelerator::fail_average(const std::string& reason) {
-  skipped_ = window_finished_ = true;
-  took_loss_ = false;
-  plain_weight_ = {};
-  plain_sum_ = 0;
+  skipped_ = state().is_finished = true;
+  state().drop_sums();
   rank_mean().fail(reason);
 }
 
@@ -110,7 +113,7 @@ void Accelerator::reduce_window(LoaderPass& pass) {
   WindowTotals totals;
   try {
     if (pass.window.is_poisoned()) reduction().fail(pass, "an earlier backward pass threw");
-    pass.check_intact();
+    check_intact();
     totals = reduction().finish(pass);
   } catch (...) {
     pass.window.poison();
@@ -121,7 +124,7 @@ void Accelerator::reduce_window(LoaderPass& pass) {
 }
 
 void Accelerator::fail_window(const std::string& reason) noexcept {
-  if (!reduces() || std::exchange(window_finished_, true)) return;
+  if (!reduces() || std::exchange(state().is_finished, true)) return;
   pass_->window.poison();
   reduction_->fail(*pass_, reason);
 }
@@ -132,26 +135,10 @@ void Accelerator::record_window(double sum, double weight, DType dtype) {
   window_loss_ = mean_of(sum, weight, dtype);
 }
 
-/// Optimizers may share parameters.
-optim::ParameterList Accelerator::optimized_parameters() const {
-  optim::ParameterList parameters;
-  for (const optim::Optimizer* optimizer : optimizers_) parameters.append(optimizer->parameters());
-  return parameters;
-}
-
-void Accelerator::divide_gradients(double weight) {
-  for (const auto& [name, parameter] : distinct(optimized_parameters())) {
-    Tensor grad = parameter.grad();
-    if (!grad.defined()) continue;
-    kernels::launch(grad.device(),
-                    kernels::ScalarForward{kernels::BinaryOp::div, grad, weight, grad});
-  }
-}
-
 bool Accelerator::should_step() {
-  if (!sync_gradients_) return false;
+  if (!sync_gradients()) return false;
   finish_window();
-  if (pass_) pass_->check_intact();
+  check_intact();
   if (loss_scale_.is_open()) unscale_window();
   return !skipped_;
 }
@@ -161,26 +148,32 @@ void Accelerator::unscale_window() {
   if (skipped_) return loss_scale_.drop();
   // Finished gradients are never added to in windows. Elsewhere, what nobody zeroes would be
   // unscaled again.
-  optim::ParameterList parameters = optimized_parameters();
+  optim::ParameterList parameters = optimized_;
   if (options_.invariant) parameters.append(optim::ParameterList(parameters_));
   skipped_ = true;  // where a rank fails, none steps
   skipped_ = loss_scale_.unscale(distinct(parameters), process_group());
   num_skipped_ += skipped_;
 }
 
-bool Accelerator::may_zero_grad() const { return is_compat() ? sync_gradients_ : !partial_; }
+bool Accelerator::may_zero_grad() const {
+  return is_compat() ? sync_gradients() : !state().is_partial;
+}
 
 void Accelerator::recover() {
+  if (state().is_poisoned) {
+    state().drop_sums();
+    state().is_partial = false;
+  }
   if (!pass_ || !pass_->window.is_poisoned()) return;
   pass_->window.begin(pass_->window.span(), pass_->window.number());
   pass_->weight = LossWeight();
   pass_->loss.drop();
   loss_scale_.drop();
-  partial_ = false;
-  if (window_finished_ && num_processes() > 1) {
+  state().is_partial = false;
+  if (state().is_finished && num_processes() > 1) {
     skipped_ = true;  // all ranks have given the window up
   } else {
-    window_finished_ = false;
+    state().is_finished = false;
   }
 }
 

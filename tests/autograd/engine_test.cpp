@@ -285,6 +285,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("autograd.engine: a hook runs once in a pass that reaches its leaf twice") {
+  const Variable w = Variable::leaf(Tensor::ones({1, 1}));
+  int num_calls = 0;
+  w.register_hook([&](const Tensor& gradient) {
+    ++num_calls;
+    return gradient;
+  });
+  linear(linear(Variable(Tensor::ones({1, 1})), w), w).backward();
+  CHECK(num_calls == 1);
+  CHECK(values(w.grad()) == std::vector<float>{2});
+}
+
 TEST_CASE("autograd.engine: a graph in use by one pass is refused to another") {
   const Variable x = leaf({1});
   const Variable middle = x * 2.0;
