@@ -38,6 +38,7 @@ void Leaf::check_grad(const Tensor& grad) const {
 void Leaf::set_grad(const Tensor& grad) {
   check_grad(grad);
   grad_ = grad;
+  is_new_ = true;
 }
 
 void Leaf::zero_grad() { grad_ = Tensor(); }
@@ -126,6 +127,7 @@ void Leaf::finish(std::span<const Tensor> roots, double weight) {
 void Leaf::publish(Tensor gradient) {
   drop();
   grad_ = hooked(std::move(gradient));
+  is_new_ = true;
 }
 
 void Leaf::drop() {
@@ -185,6 +187,7 @@ void Leaf::commit(GradientSums* sums) {
   if (sums && !sums_) sums->leaves_.push_back(Ref<Leaf>(this));
   sums_ = sums;
   (sums ? sum_ : grad_) = std::exchange(working_, Tensor());
+  is_new_ = is_new_ || !sums;
 }
 
 Tensor Leaf::take_sum() {

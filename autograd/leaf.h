@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace accrue {
@@ -33,6 +34,8 @@ class Leaf final : public Node {
   /// Errors: StateError while a window that uses this leaf is not finished.
   const Tensor& grad() const;
   bool has_grad() const { return grad_.defined(); }
+  /// Whether grad() was set or added to since the last call, and is there.
+  bool take_is_new() { return std::exchange(is_new_, false) && has_grad(); }
   /// Errors: ShapeError, DTypeError.
   void set_grad(const Tensor& grad);
   /// Drops the gradient and what a dropped or poisoned window left.
@@ -93,6 +96,7 @@ class Leaf final : public Node {
   std::uint64_t completed_ = 0;  ///< the last micro-batch of which completes() was true
   int next_use_ = 0;
   bool requires_grad_ = true;
+  bool is_new_ = false;
 };
 
 }  // namespace accrue

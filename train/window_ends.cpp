@@ -1,4 +1,5 @@
 // What Accelerator and its wrappers do where a window ends: sums over ranks, clipping, steps.
+#include "accrue/autograd/leaf.h"
 #include "accrue/train/accelerator.h"
 #include "accrue/train/window_reduction.h"
 
@@ -9,12 +10,11 @@
 namespace accrue::train {
 namespace {
 
-/// Each parameter once.
-optim::ParameterList distinct(const optim::ParameterList& parameters) {
-  std::set<const Node*> seen;
+/// Parameters whose gradients came since the last call, each once.
+optim::ParameterList with_new_gradients(const optim::ParameterList& parameters) {
   std::vector<optim::ParameterList::Entry> entries;
   for (const auto& entry : parameters) {
-    if (seen.insert(entry.second.node().get()).second) entries.push_back(entry);
+    if (entry.second.node()->as_leaf()->take_is_new()) entries.push_back(entry);
   }
   return entries;
 }
@@ -146,12 +146,10 @@ bool Accelerator::should_step() {
 /// Of a window without weight there is nothing to unscale.
 void Accelerator::unscale_window() {
   if (skipped_) return loss_scale_.drop();
-  // Finished gradients are never added to in windows. Elsewhere, what nobody zeroes would be
-  // unscaled again.
   optim::ParameterList parameters = optimized_;
-  if (options_.invariant) parameters.append(optim::ParameterList(parameters_));
+  parameters.append(optim::ParameterList(parameters_));
   skipped_ = true;  // where a rank fails, none steps
-  skipped_ = loss_scale_.unscale(distinct(parameters), process_group());
+  skipped_ = loss_scale_.unscale(with_new_gradients(parameters), process_group());
   num_skipped_ += skipped_;
 }
 

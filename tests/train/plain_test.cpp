@@ -3,6 +3,8 @@
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/train/line.h"
 
+#include <utility>
+
 using namespace accrue;
 using namespace accrue::tests;
 using train::Accelerator;
@@ -139,6 +141,34 @@ TEST_CASE("train.plain: a backward pass that throws stops its window until zero_
     optimizer.step();
     CHECK((line.weight() == 0) == (index < 4));
     optimizer.zero_grad();
+  }
+}
+
+TEST_CASE("train.plain: fp16 unscales what a window gives, once, also around another window") {
+  for (const bool invariant : {true, false}) {
+    CAPTURE(invariant);
+    Accelerator accelerator({.gradient_accumulation_steps = 2,
+                             .invariant = invariant,
+                             .mixed_precision = train::MixedPrecision::fp16});
+    Line outer, inner;
+    auto points = line_loader(8, 4), others = line_loader(4, 2);
+    auto [model, loader, other_model, other_loader] =
+        accelerator.prepare(outer.model, points, inner.model, others);
+    bool is_first = true;
+    for (const auto& batch : loader) {
+      {
+        auto scope = accelerator.accumulate(model);
+        accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
+      }
+      if (!std::exchange(is_first, false)) break;
+      for (const auto& other : other_loader) {
+        auto scope = accelerator.accumulate(other_model);
+        accelerator.backward(nn::mse(other_model(other.inputs), other.labels));
+      }
+      CHECK(gradient(inner) == -30);
+    }
+    CHECK(gradient(outer) == kWhole);
+    CHECK(gradient(inner) == -30);
   }
 }
 
