@@ -51,7 +51,7 @@ ShardedLoader skip_first_batches(const ShardedLoader& loader, std::int64_t count
                "the number of batches must be >= 0, got ",
                count);
   ShardedLoader later = loader;
-  later.first_ += count;
+  later.first_ += std::min(count, INT64_MAX - later.first_);
   later.remainder_ = 0;
   return later;
 }

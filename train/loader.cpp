@@ -90,7 +90,7 @@ Loader skip_first_batches(const Loader& loader, std::int64_t count) {
                "the number of batches must be >= 0, got ",
                count);
   Loader later = loader;
-  later.first_ += count;
+  later.first_ += std::min(count, INT64_MAX - later.first_);
   if (loader.config_ || later.first_ == 0) return later;
   const data::WindowPlan plan = loader.plan();
   ACCRUE_CHECK(later.first_ >= plan.steps_in_epoch() || plan.step(0, later.first_ - 1).ends_window,

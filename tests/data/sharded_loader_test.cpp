@@ -71,6 +71,7 @@ TEST_CASE("data.sharded_loader: the remainder is known at the last batch alone, 
   CHECK(later.size() == 2);
   CHECK(remainders(later) == std::vector<std::int64_t>{0, 6});
   CHECK(skip_first_batches(shards, 9).size() == 0);
+  CHECK(skip_first_batches(later, INT64_MAX).size() == 0);
   CHECK_THROWS_WITH_AS(skip_first_batches(shards, -1),
                        "[skip_first_batches] the number of batches must be >= 0, got -1",
                        ValueError);

@@ -261,6 +261,7 @@ TEST_CASE("train.dealing: a window plan starts later at any window's begin, and 
       std::vector<IndexBatch> all;
       for (const auto& batch : loader) all.push_back(batch.indices);
       const std::int64_t steps = loader.plan().steps_in_window(0);
+      CHECK(skip_first_batches(skip_first_batches(loader, steps), INT64_MAX).size() == 0);
       for (std::int64_t skip = 0; skip <= std::ssize(all) + 1; ++skip) {
         CAPTURE(skip);
         if (skip % steps != 0 && skip < std::ssize(all)) {
