@@ -67,7 +67,7 @@ Tensor checked_start(const Variable& output, const Tensor& gradient) {
 
 Variable Variable::leaf(Tensor value) {
   check_floating(value.dtype(), "leaf");
-  if (value.sample_axis().is_mixed()) value = value.with_sample_axis({});
+  if (value.sample_axis().is_mixed()) value = value.clone().with_sample_axis({});
   Ref<Leaf> leaf(new Leaf(value));
   return Variable(std::move(value), Ref<Node>(leaf.get()));
 }

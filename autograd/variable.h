@@ -23,7 +23,8 @@ class Variable {
  public:
   Variable() = default;
   Variable(Tensor value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  /// A leaf: its gradient is kept. Errors: DTypeError unless floating point.
+  /// A leaf: its gradient is kept. Copies values of mixed samples, and the leaf is not marked.
+  /// Errors: DTypeError unless floating point.
   static Variable leaf(Tensor value);
 
   bool defined() const { return value_.defined(); }

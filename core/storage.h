@@ -40,6 +40,10 @@ class Storage final : public RefCounted {
   std::uint64_t version() const noexcept { return version_; }
   void bump_version() noexcept { ++version_; }
 
+  /// Whether a copy brought in what was made of mixed samples (SampleAxis), for all who share it.
+  bool is_mixed() const noexcept { return is_mixed_; }
+  void set_mixed(bool is_mixed) noexcept { is_mixed_ = is_mixed; }
+
  private:
   static constexpr std::int64_t kHeaderBytes = 64;
 
@@ -54,6 +58,7 @@ class Storage final : public RefCounted {
   std::uint64_t version_ = 0;
   Device device_;
   bool is_adopted_ = false;  ///< no bytes of its own follow the header
+  bool is_mixed_ = false;
   Release release_ = nullptr;
   void* owner_ = nullptr;
 };

@@ -97,8 +97,10 @@ class Tensor {
   bool owns_storage() const { return storage().unique(); }
 
   /// Which dimension counts samples. Loaders set it, views keep, move or drop it, and results of
-  /// kernels start without it.
-  SampleAxis sample_axis() const { return sample_axis_; }
+  /// kernels start without it. A storage into which mixed elements were copied makes all mixed.
+  SampleAxis sample_axis() const {
+    return storage_ && storage_->is_mixed() ? SampleAxis::mixed() : sample_axis_;
+  }
   /// The same elements with another note about samples. Errors: ShapeError when the dimension
   /// does not exist or its size is no multiple of `axis.rows`.
   Tensor with_sample_axis(SampleAxis axis) const;
@@ -181,7 +183,8 @@ class Tensor {
   /// Moves the storage to another device: every tensor that shares it follows, such as a parameter
   /// in its module and its optimizer. Counts as a write. Errors: OutOfMemoryError, DeviceError.
   void move_to(Device device);
-  /// Copies `source` (broadcast to this shape, same dtype, any device) into this tensor.
+  /// Copies `source` (broadcast to this shape, same dtype, any device) into this tensor, and the
+  /// mark of mixed samples with it, which goes when the whole storage is written anew.
   /// Errors: ShapeError, DTypeError; StateError when elements of this share a location, or when
   /// source and target have elements in common but not all.
   void copy_from(const Tensor& source);
@@ -205,6 +208,7 @@ class Tensor {
   void copy_across(const Tensor& from);
   bool same_layout(const Tensor& other) const;
   bool shares_elements(const Tensor& other) const;
+  void note_write(bool is_mixed);
 
   Ref<Storage> storage_;
   std::int64_t offset_ = 0;  // in elements

@@ -127,6 +127,13 @@ Tensor Tensor::arange(std::int64_t count, DType dtype) {
   return result;
 }
 
+/// Marks the storage when mixed elements come in, until a write leaves none of the old ones.
+void Tensor::note_write(bool is_mixed) {
+  const bool is_whole = numel_ * size_of(dtype_) == storage_->bytes();
+  const bool was_mixed = storage_->is_mixed();
+  if (is_mixed != was_mixed && (is_mixed || is_whole)) storage_->set_mixed(is_mixed);
+}
+
 void Tensor::fill(double value) {
   check_defined();
   check_writable("fill");
@@ -140,6 +147,7 @@ void Tensor::fill(double value) {
       for_each_offset(shape_, strides_, [&](std::int64_t offset) { out[offset] = element; });
     }
   });
+  note_write(false);
 }
 
 // ---- converting and copying ----
@@ -148,7 +156,7 @@ Tensor Tensor::to(DType dtype) const {
   check_defined();
   if (dtype == dtype_) return *this;
   Tensor result = empty(shape_, dtype, device());
-  result.sample_axis_ = sample_axis_;
+  result.sample_axis_ = sample_axis();
   if (!device().is_cpu()) {
     backend_of(device(), "to").copy_elements(result, *this);
     return result;
@@ -169,7 +177,7 @@ Tensor Tensor::to(Device device) const {
   if (device == this->device()) return *this;
   Tensor result = empty(shape_, dtype_, device);
   result.copy_elements(*this);
-  result.sample_axis_ = sample_axis_;
+  result.sample_axis_ = sample_axis();
   return result;
 }
 
@@ -187,7 +195,7 @@ Tensor Tensor::clone() const {
   check_defined();
   Tensor result = empty(shape_, dtype_, device());
   result.copy_elements(*this);
-  result.sample_axis_ = sample_axis_;
+  result.sample_axis_ = sample_axis();
   return result;
 }
 
@@ -306,6 +314,7 @@ void Tensor::copy_from(const Tensor& source) {
                  "; clone() the source first");
   }
   storage_->bump_version();
+  note_write(source.sample_axis().is_mixed());
   copy_elements(from);
 }
 

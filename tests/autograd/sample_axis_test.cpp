@@ -222,7 +222,10 @@ TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient 
   }
   CHECK(average.value().sample_axis() == kMixed);
   reshaped_average = reshape(average, {1, 2}).value().clone().to(DType::float64).to(DType::float32);
-  for (const Variable& mixed : {average, reshaped_average, average * 2.0, exp(average)}) {
+  Tensor copied = Tensor::zeros({2, 2});
+  copied[0].copy_from(average.value());
+  for (const Variable& mixed :
+       {average, reshaped_average, average * 2.0, exp(average), Variable(copied[1])}) {
     CHECK_THROWS_WITH_AS(logits - mixed, refusal("sub").c_str(), StateError);
     CHECK_THROWS_WITH_AS(mixed * scale, refusal("mul").c_str(), StateError);
   }
@@ -233,4 +236,5 @@ TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient 
                        refusal("cross_entropy").c_str(),
                        StateError);
   CHECK(!Variable::leaf(average.value()).value().sample_axis().is_mixed());
+  CHECK(!Variable::leaf(copied).value().sample_axis().is_mixed());
 }

@@ -47,6 +47,27 @@ TEST_CASE("core.sample_axis: views move it") {
   CHECK(batch().to(accrue::DType::float64).sample_axis() == axis(0, 2));
 }
 
+TEST_CASE("core.sample_axis: a copy of mixed samples marks all that share the storage") {
+  const Tensor mixed = Tensor::ones({1, 4}).with_sample_axis(SampleAxis::mixed());
+  Tensor target = Tensor::zeros({12, 4});
+  const Tensor view = target[3];
+  target.narrow(0, 0, 2).copy_from(mixed);
+  for (const Tensor& marked : {target,
+                               view,
+                               target.clone(),
+                               target.to(accrue::DType::float64),
+                               cat(std::vector{Tensor::zeros({1, 4}), mixed})})
+    CHECK(marked.sample_axis().is_mixed());
+  target[0].fill(0);
+  target[1].copy_from(view);
+  CHECK(target.sample_axis().is_mixed());
+  target.fill(0);
+  CHECK(!view.sample_axis().is_mixed());
+  target.copy_from(mixed);
+  target.copy_from(batch());
+  CHECK(!view.sample_axis().is_mixed());
+}
+
 TEST_CASE("core.sample_axis: views that take samples apart drop it") {
   CHECK(!batch()[0].sample_axis().known());
   CHECK(!batch().narrow(0, 0, 2).sample_axis().known());
