@@ -41,6 +41,12 @@ std::vector<std::int64_t> sizes_over_ranks(dist::ProcessGroup& group,
   return sizes;
 }
 
+/// What ranks make of samples together depends on how the samples were dealt.
+Tensor mixed_like(const Tensor& mine, const Tensor& result) {
+  const bool has_samples = mine.sample_axis() != SampleAxis{};
+  return has_samples ? result.with_sample_axis(SampleAxis::mixed()) : result;
+}
+
 }  // namespace
 
 ProcessState::ProcessState(dist::ProcessGroup* group)
@@ -79,7 +85,8 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   const Tensor rows = tensor.rank() == 0 ? tensor.reshape({1}) : tensor;
   Shape shape = rows.shape();
   shape[0] *= num_processes();
-  return group_->all_gather(rows.to(Device::cpu())).reshape(shape).to(tensor.device());
+  const Tensor all = group_->all_gather(rows.to(Device::cpu())).reshape(shape);
+  return mixed_like(tensor, all.to(tensor.device()));
 }
 
 Tensor ProcessState::gather_rows(const Tensor& tensor) const { return gather_alike(tensor, {}); }
@@ -101,7 +108,7 @@ Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note)
   std::vector<Tensor> parts;
   for (std::size_t rank = 0; rank < counts.size(); ++rank)
     parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, counts[rank]));
-  return cat(parts).to(tensor.device());
+  return mixed_like(tensor, cat(parts).to(tensor.device()));
 }
 
 Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
@@ -124,13 +131,13 @@ Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const
         kernels::ScalarForward{
             kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
   }
-  return result.to(tensor.device());
+  return mixed_like(tensor, result.to(tensor.device()));
 }
 
 Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
   Tensor result = tensor.to(Device::cpu()).clone();
   group_->broadcast(result, from);
-  return result.to(tensor.device());
+  return mixed_like(tensor, result.to(tensor.device()));
 }
 
 std::string ProcessState::broadcast_object(std::string_view object, int from) const {
@@ -158,7 +165,7 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
   shape[at] = *std::max_element(sizes.begin(), sizes.end());
   Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
   result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
-  return result.to(tensor.device());
+  return mixed_like(tensor, result.to(tensor.device()));
 }
 
 ProcessState::Part ProcessState::split_between_processes(std::int64_t count) const {

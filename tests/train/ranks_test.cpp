@@ -142,6 +142,25 @@ TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
   for (const auto& text : texts) CHECK(text == ",a,aa,one");
 }
 
+TEST_CASE("train.ranks: what ranks make of samples together is mixed, constants are not") {
+  dist::run_ranks(2, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    const Tensor constant = Tensor::ones({2, 3});
+    const auto results = [&](const Tensor& mine) {
+      return std::array{ranks.gather(mine),
+                        ranks.gather_rows(mine),
+                        ranks.reduce(mine),
+                        ranks.broadcast(mine),
+                        ranks.pad_across_processes(mine, 0)};
+    };
+    for (const SampleAxis axis : {SampleAxis{0, 1}, SampleAxis::mixed()}) {
+      for (const Tensor& result : results(constant.with_sample_axis(axis)))
+        CHECK(result.sample_axis().is_mixed());
+    }
+    for (const Tensor& result : results(constant)) CHECK(result.sample_axis() == SampleAxis{});
+  });
+}
+
 TEST_CASE("train.ranks: tensors are padded to the longest of all ranks, at either end") {
   const auto padded = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
