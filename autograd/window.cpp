@@ -158,11 +158,13 @@ void check_keeps_samples(bool keeps_samples, const char* operation, const char* 
 }
 
 void check_not_mixed(SampleAxis axis, const char* operation) {
-  ACCRUE_CHECK(!axis.is_mixed() || !MicroBatch::current(),
-               StateError,
-               operation,
-               "an operand was reduced over samples, so the gradient's bits would depend on the "
-               "micro-batch; keep such numbers to metrics or use invariant = false");
+  ACCRUE_CHECK(
+      !axis.is_mixed() || !MicroBatch::current(),
+      StateError,
+      operation,
+      "an operand was reduced over samples, or lost them in a view, so the gradient's bits "
+      "would depend on the micro-batch; keep the batch dimension first, such numbers to "
+      "metrics, or use invariant = false");
 }
 
 }  // namespace accrue

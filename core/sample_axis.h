@@ -7,7 +7,8 @@ namespace accrue {
 
 /// What a tensor from a loader knows about its samples, and what views keep of it. Sample s owns
 /// entries [s * rows, (s + 1) * rows) of dimension `dim`. Not known: dim == -1. Mixed: the values
-/// depend on which samples shared a micro-batch, such as a sum over them; no gradient may.
+/// depend on which samples shared a micro-batch, such as a sum over them or the first of them; no
+/// gradient may.
 struct SampleAxis {
   static constexpr int kMixed = -2;
 

@@ -61,20 +61,22 @@ bool view_strides(const Shape& shape, const Shape& strides, const Shape& target,
   return true;
 }
 
+/// The axis of entries that no longer stand for all samples, each by itself.
+SampleAxis lost(SampleAxis axis) { return axis.known() ? SampleAxis::mixed() : axis; }
+
 /// The axis after dimension `dim` was removed (change -1) or put in (change +1).
 SampleAxis shifted(SampleAxis axis, int dim, int change) {
-  if (axis.dim == dim && change < 0) return {};
+  if (axis.dim == dim && change < 0) return lost(axis);
   if (axis.dim >= dim) axis.dim += change;
   return axis;
 }
 
 /// The axis after a reshape: kept when samples stay whole entries of the first dimension.
 SampleAxis reshaped(SampleAxis axis, const Shape& from, const Shape& to) {
-  if (axis.is_mixed()) return axis;
-  if (!axis.is_major() || to.rank() == 0) return {};
+  if (!axis.is_major() || to.rank() == 0) return lost(axis);
   const std::int64_t samples = from[0] / axis.rows;
-  if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : SampleAxis{};
-  return to[0] > 0 && to[0] % samples == 0 ? SampleAxis{0, to[0] / samples} : SampleAxis{};
+  if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : lost(axis);
+  return to[0] > 0 && to[0] % samples == 0 ? SampleAxis{0, to[0] / samples} : lost(axis);
 }
 
 /// The shape of `tensors` joined along dimension `d`.
@@ -186,7 +188,7 @@ Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
   Shape shape = shape_;
   shape[d] = length;
   const SampleAxis axis =
-      d == sample_axis_.dim && length != shape_[d] ? SampleAxis{} : sample_axis_;
+      d == sample_axis_.dim && length != shape_[d] ? lost(sample_axis_) : sample_axis_;
   return with_layout(shape, strides_, length ? offset_ + start * strides_[d] : offset_, axis);
 }
 
@@ -203,7 +205,7 @@ Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t
   Tensor result = narrow(d, first, length);
   result.shape_[d] = length == 0 ? 0 : (length - 1) / step + 1;
   if (result.shape_[d] > 1) result.strides_[d] *= step;  // else the product might overflow
-  if (d == sample_axis_.dim && step != 1) result.sample_axis_ = {};
+  if (d == sample_axis_.dim && step != 1) result.sample_axis_ = lost(sample_axis_);
   result.numel_ = checked_numel(result.shape_, "slice");
   return result;
 }
@@ -280,7 +282,7 @@ Tensor Tensor::expand(const Shape& shape) const {
   checked_numel(result, "expand");
   SampleAxis axis = sample_axis_;
   if (axis.known()) axis.dim += added;
-  if (axis.known() && result[axis.dim] != shape_[sample_axis_.dim]) axis = {};
+  if (axis.known() && result[axis.dim] != shape_[sample_axis_.dim]) axis = lost(axis);
   return with_layout(result, strides, offset_, axis);
 }
 

@@ -153,18 +153,18 @@ TEST_CASE("autograd.sample_axis: views move it, or drop it where samples would m
       {"to rows", {4, 3, 2}, k0, reshaped({-1, 2}), {0, 3}},
       {"from rows", {12, 2}, {0, 3}, reshaped({4, 6}), k0},
       {"flatten", {4, 3, 2}, k0, [](auto& x) { return flatten(x, 1); }, k0},
-      {"across samples", {4, 3}, k0, reshaped({3, 4}), kNone},
-      {"samples behind", {3, 4}, k1, reshaped({12}), kNone},
+      {"across samples", {4, 3}, k0, reshaped({3, 4}), kMixed},
+      {"samples behind", {3, 4}, k1, reshaped({12}), kMixed},
       {"of nothing", {0, 3}, k0, reshaped({0, 1, 3}), k0},
       {"expand", {4, 1}, k0, grow({4, 3}), k0},
       {"expand before", {4, 1}, k0, grow({5, 4, 1}), k1},
-      {"expand samples", {1, 3}, k0, grow({4, 3}), kNone},
+      {"expand samples", {1, 3}, k0, grow({4, 3}), kMixed},
       {"select behind", {4, 3}, k0, [](auto& x) { return select(x, 1, 0); }, k0},
       {"select before", {3, 4}, k1, [](auto& x) { return select(x, 0, 0); }, k0},
-      {"select samples", {4, 3}, k0, [](auto& x) { return select(x, 0, 0); }, kNone},
+      {"select samples", {4, 3}, k0, [](auto& x) { return select(x, 0, 0); }, kMixed},
       {"narrow", {4, 3}, k0, [](auto& x) { return narrow(x, 1, 0, 2); }, k0},
-      {"narrow samples", {4, 3}, k0, [](auto& x) { return narrow(x, 0, 0, 2); }, kNone},
-      {"slice samples", {4, 3}, k0, [](auto& x) { return slice(x, 0, 0, 4, 2); }, kNone},
+      {"narrow samples", {4, 3}, k0, [](auto& x) { return narrow(x, 0, 0, 2); }, kMixed},
+      {"slice samples", {4, 3}, k0, [](auto& x) { return slice(x, 0, 0, 4, 2); }, kMixed},
       {"cat", {4, 2}, k0, join(1, k0), k0},
       {"cat with a constant", {4, 2}, k0, join(1, {}), kNone},
       {"cat of samples", {4, 2}, k0, join(0, k0), kNone}};
@@ -177,11 +177,12 @@ TEST_CASE("autograd.sample_axis: a layer behind an operation that lost the sampl
   window.begin({{.nominal_size = 3, .count = 1}, 3, 0, 1});
   const MicroBatch scope(window, 0, 3);
   const Variable x = make({3, 4}, k0);
-  CHECK_THROWS_WITH_AS(linear(reshape(x, {2, 6, 1}) * make({1, 1, 4}, {}), w),
-                       "[linear] the input of a parameter must be sample-major in a window "
-                       "(dimension 0 counts samples), got shape [2, 6, 4] without a known sample "
-                       "dimension; keep the batch dimension first or use invariant = false",
-                       StateError);
+  CHECK_THROWS_WITH_AS(
+      linear(reshape(x, {2, 6, 1}) * make({1, 1, 4}, {}), w),
+      "[linear] an operand was reduced over samples, or lost them in a view, so the "
+      "gradient's bits would depend on the micro-batch; keep the batch dimension "
+      "first, such numbers to metrics, or use invariant = false",
+      StateError);
   CHECK_THROWS_WITH_AS(
       linear(permute(make({3, 2, 4}, k0), {1, 0, 2}), w),
       "[linear] the input of a parameter must be sample-major in a window "
@@ -200,8 +201,9 @@ TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient 
   const Variable x = make({3, 4}, k0), logits = linear(x, w);
   const auto refusal = [](const char* op) {
     return std::string("[") + op +
-           "] an operand was reduced over samples, so the gradient's bits would depend on the "
-           "micro-batch; keep such numbers to metrics or use invariant = false";
+           "] an operand was reduced over samples, or lost them in a view, so the gradient's bits "
+           "would depend on the micro-batch; keep the batch dimension first, such numbers to "
+           "metrics, or use invariant = false";
   };
   const char* mixes =
       "[sum] a sum over the sample dimension mixes samples, so its bits would depend on the "
