@@ -88,5 +88,5 @@ TEST_CASE("cuda.dropout: masks of another dtype are refused") {
   std::byte bytes[32];
   DropoutMask args;
   args.mask = over(bytes, {4}, DType::float64);
-  CHECK_THROWS_AS(launch_cuda(args, {}), DTypeError);
+  CHECK_THROWS_AS(launch_cuda(args, {}), DeviceError);
 }
