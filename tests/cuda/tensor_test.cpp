@@ -138,5 +138,7 @@ TEST_CASE("cuda.tensor: an index out of range is thrown where the host next read
   const Tensor positions = Tensor::of<std::int64_t>({0, 9}).to(kGpu);
   const Tensor x = numbers({3}).to(kGpu);
   kernels::launch(kGpu, kernels::Gather{"gather", x, 0, positions, picked});
-  CHECK(test::message<IndexError>([] { synchronize(kGpu); }).starts_with("[gather] indices, also of"));
+  CHECK(test::message<IndexError>([] {
+          synchronize(kGpu);
+        }).starts_with("[gather] indices, also of"));
 }
