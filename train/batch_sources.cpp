@@ -20,7 +20,7 @@ data::ShardOptions shard_options(const dist::ProcessGroup& group,
 /// A pass over a ShardedLoader.
 class ShardedSource final : public data::BatchSource {
  public:
-  explicit ShardedSource(data::ShardedLoader shards) : shards_(std::move(shards)) {}
+  explicit ShardedSource(const data::ShardedLoader& shards) : shards_(shards) {}
 
   std::optional<data::DealtBatch> next() override {
     it_ ? ++*it_ : it_.emplace(shards_.begin());

@@ -64,7 +64,8 @@ void add_row(const T* in, std::int64_t count, T* out) {
 void launch_cpu(const Gather& args) {
   check_arguments(args);
   check_values(args.operation, args.index, index_limit(args.x, args.dim));
-  const auto [strides, along] = without_dim(args.x, args.dim);
+  const auto [outer, along] = without_dim(args.x, args.dim);
+  const Shape strides = outer;
   const std::int64_t step = along;
   const std::int64_t* const index = args.index.data<std::int64_t>();
   visit_dtype(args.x.dtype(), [&]<class T>(T) {
@@ -98,7 +99,8 @@ void launch_cpu(const ScatterAdd& args) {
   const DefaultFloats floats;
   check_arguments(args);
   check_values(args.operation, args.index, index_limit(args.dx, args.dim));
-  const auto [strides, along] = without_dim(args.dx, args.dim);
+  const auto [outer, along] = without_dim(args.dx, args.dim);
+  const Shape strides = outer;
   const std::int64_t step = along;
   const std::int64_t* const index = args.index.data<std::int64_t>();
   visit_floating(args.dx.dtype(), args.operation, [&]<class T>(T) {

@@ -201,7 +201,7 @@ struct Clamp {
   }
   template <class T>
   static ACCRUE_HD T backward(T x, T, T dy, Parameters<T> p) {
-    return (x >= p.first) & (x <= p.second) ? dy : T(0);
+    return ((x >= p.first) & (x <= p.second)) ? dy : T(0);
   }
 };
 
