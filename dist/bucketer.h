@@ -2,6 +2,7 @@
 #pragma once
 
 #include "accrue/dist/bucket_layout.h"
+#include "accrue/dist/caught_text.h"
 #include "accrue/dist/sum_nodes.h"
 
 #include <condition_variable>
@@ -80,6 +81,20 @@ class Bucketer {
   /// After finish(), on all ranks: `failure` says why this one cannot use its gradients. One more
   /// collective where any rank passed `confirms`, else nothing. Errors: those of finish().
   void confirm(std::optional<std::string> failure = std::nullopt);
+  /// confirm() of what `body` throws, which passes through.
+  template <class Body>
+  void confirm_after(const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      try {
+        confirm(caught_text());
+      } catch (const DistributedError&) {  // for the other ranks
+      }
+      throw;
+    }
+    confirm();
+  }
 
   bool is_open() const { return is_open_; }
   bool is_ready(std::size_t parameter) const { return is_ready_.at(parameter) != 0; }

@@ -61,7 +61,7 @@ AcceleratorOptions checked(AcceleratorOptions options) {
 
 Accelerator::Accelerator(AcceleratorOptions options)
     : ProcessState(options.process_group),
-      options_(checked(std::move(options))),
+      options_(checked(options)),
       loss_scale_(options_),
       steps_(checked_steps(options_)),
       sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
@@ -233,6 +233,7 @@ AccumulateScope Accelerator::enter() {
   in_scope_ = true;
   pass_ = pass;
   if (pass) pass->was_entered = true;
+  if (state().sync_gradients) state().lacks_part = false;  // a new window begins
   state().sync_gradients = next_sync(pass);
   state().is_finished = false;
   return {*this, dtype_of_products(mixed_precision())};
@@ -278,8 +279,8 @@ void Accelerator::backward(const Loss& loss) {
   }
   const double weight = loss.weight().value();
   if (is_compat()) return backward(loss.sum() / weight);
-  check_intact();
   WindowState& window = state();
+  check_plain_sums();
   try {
     plain_backward(loss.sum(), averages(), &window.sums);
   } catch (...) {

@@ -191,6 +191,8 @@ class Accelerator : public ProcessState {
   const WindowState& state() const { return pass_ && !pass_->source ? pass_->state : state_; }
   /// After an exception only zero_grad() helps. Errors: StateError for a poisoned window.
   void check_intact() const;
+  /// With invariant = false. Tells ranks that wait for this one's sums, if these are poisoned.
+  void check_plain_sums();
   /// Completes gradients if the window ended and they are not complete yet.
   void finish_window();
   /// What optimizer.step() asks: a window ended, with a weight.

@@ -22,6 +22,7 @@ struct WindowState {
   bool sync_gradients = true;  ///< the last micro-batch ends it
   bool is_finished = true;
   bool is_partial = false;  ///< the last backward pass did not end it
+  bool lacks_part = false;  ///< a pass threw and was dropped, which other ranks do not know
 
   // With invariant = false: what backward passes of Losses have given.
   GradientSums sums;

@@ -1,7 +1,9 @@
 #include "accrue/train/rank_mean.h"
 
+#include "accrue/autograd/leaf.h"
 #include "accrue/train/bucket_parameters.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -39,31 +41,37 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
 double RankMean::reduce() {
   const auto grad_of = [](const Variable& parameter) { return parameter.grad(); };
   const auto set = [](Variable& parameter, const Tensor& grad) { parameter.set_grad(grad); };
-  return reduce("", grad_of, set, {});
+  return reduce("", grad_of, set, false, {});
 }
 
 double RankMean::reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more) {
   std::string told(sizeof(double), '\0');
   std::memcpy(told.data(), &weight, sizeof(double));
   const auto sum_of = [&](const Variable& parameter) { return sums.of(parameter); };
-  return reduce(std::move(told), sum_of, GradientSums::publish, more);
+  const bool has_hooks = std::ranges::any_of(parameters_, [](const auto& entry) {
+    return entry.second.node()->as_leaf()->has_final_hooks();
+  });
+  return reduce(std::move(told), sum_of, GradientSums::publish, has_hooks, more);
 }
 
 double RankMean::reduce(std::string told,
                         auto gradient_of,
                         auto publish,
+                        bool may_throw,
                         std::span<dist::NodeSum> more) {
   bucketer_.begin(step_++, std::move(told));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = gradient_of(parameters_[i].second);
     if (grad.defined()) bucketer_.ready(i, {{{0, rank_, grad}}});
   }
-  const double divisor = bucketer_.finish(more);
+  const double divisor = bucketer_.finish(more, may_throw);
   if (divisor == 0) return divisor;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = bucketer_.gradient(i);
-    if (grad.defined()) publish(parameters_[i].second, grad);
-  }
+  bucketer_.confirm_after([&] {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Tensor grad = bucketer_.gradient(i);
+      if (grad.defined()) publish(parameters_[i].second, grad);
+    }
+  });
   return divisor;
 }
 

@@ -27,12 +27,17 @@ class RankMean {
   double reduce();
   /// The same of `sums`, whose parameters have no gradient yet, divided by the sum of what ranks
   /// pass as `weight`. A weight of 0 leaves gradients as they are. `more` are summed too.
+  /// Hooks run then: where one throws, all ranks throw.
   double reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more);
   /// Collective, where the others reduce(): they throw DistributedError with `reason`.
   void fail(const std::string& reason);
 
  private:
-  double reduce(std::string told, auto gradient_of, auto publish, std::span<dist::NodeSum> more);
+  double reduce(std::string told,
+                auto gradient_of,
+                auto publish,
+                bool may_throw,
+                std::span<dist::NodeSum> more);
 
   int rank_;
   nn::NamedParameters parameters_;

@@ -23,6 +23,7 @@ optim::ParameterList with_new_gradients(const optim::ParameterList& parameters) 
 
 void Accelerator::finish_window() {
   WindowState& window = state();
+  if (!window.is_finished && !options_.invariant) check_plain_sums();
   if (std::exchange(window.is_finished, true)) return;
   window.is_partial = false;
   if (reduces() && pass_) {
@@ -32,7 +33,6 @@ void Accelerator::finish_window() {
     record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
   } else if (window.took_loss) {
-    check_intact();
     if (averages()) return average_gradients(window);
     record_window(window.loss, window.weight.value(), window.dtype);
     if (!skipped_) window.sums.finish(window.weight.value());
@@ -41,7 +41,8 @@ void Accelerator::finish_window() {
 }
 
 void Accelerator::check_intact() const {
-  ACCRUE_CHECK(!(pass_ && pass_->window.is_poisoned()) && !state().is_poisoned,
+  const bool is_poisoned = state().is_poisoned || (pass_ && pass_->window.is_poisoned());
+  ACCRUE_CHECK(!is_poisoned && !(state().lacks_part && sync_gradients()),
                StateError,
                "backward",
                "a backward pass of this window threw, so its sums are incomplete; call "
@@ -49,6 +50,16 @@ void Accelerator::check_intact() const {
 }
 
 // ---- plain passes of several ranks ----
+
+void Accelerator::check_plain_sums() {
+  WindowState& window = state();
+  const bool is_complete = !window.is_poisoned && !window.lacks_part;
+  if (!is_complete && averages() && !std::exchange(window.is_finished, true)) {
+    window.is_poisoned = true;
+    rank_mean().fail("an earlier backward pass threw");
+  }
+  check_intact();
+}
 
 RankMean& Accelerator::rank_mean() {
   if (mean_) return *mean_;
@@ -78,7 +89,13 @@ void Accelerator::average_gradients(WindowState& window) {
   skipped_ = true;
   Tensor total = Tensor::full({1}, window.loss);
   std::vector<dist::NodeSum> more = {{{{0, process_index(), total.clone()}}, total}};
-  const double divisor = rank_mean().reduce(window.sums, window.weight.value(), more);
+  double divisor = 0;
+  try {
+    divisor = rank_mean().reduce(window.sums, window.weight.value(), more);
+  } catch (...) {
+    window.is_poisoned = true;
+    throw;
+  }
   window.drop_sums();
   record_window(
       divisor == 0 ? 0.0 : static_cast<double>(total.item<float>()), divisor, window.dtype);
@@ -112,7 +129,8 @@ WindowReduction& Accelerator::reduction() {
 void Accelerator::reduce_window(LoaderPass& pass) {
   WindowTotals totals;
   try {
-    if (pass.window.is_poisoned()) reduction().fail(pass, "an earlier backward pass threw");
+    if (pass.window.is_poisoned() || pass.state.lacks_part)
+      reduction().fail(pass, "an earlier backward pass threw");
     check_intact();
     totals = reduction().finish(pass);
   } catch (...) {
@@ -158,20 +176,23 @@ bool Accelerator::may_zero_grad() const {
 }
 
 void Accelerator::recover() {
-  if (state().is_poisoned) {
-    state().drop_sums();
-    state().is_partial = false;
+  WindowState& window = state();
+  const bool has_lanes = pass_ && pass_->window.is_poisoned();
+  if (!has_lanes && !window.is_poisoned) return;
+  if (has_lanes) {
+    pass_->window.begin(pass_->window.span(), pass_->window.number());
+    pass_->weight = LossWeight();
+    pass_->loss.drop();
   }
-  if (!pass_ || !pass_->window.is_poisoned()) return;
-  pass_->window.begin(pass_->window.span(), pass_->window.number());
-  pass_->weight = LossWeight();
-  pass_->loss.drop();
+  window.drop_sums();
+  window.is_partial = false;
   loss_scale_.drop();
-  state().is_partial = false;
-  if (state().is_finished && num_processes() > 1) {
-    skipped_ = true;  // all ranks have given the window up
+  // With several ranks a window is given up by all: now, or when the others wait for this one.
+  window.lacks_part = num_processes() > 1 && !window.is_finished;
+  if (num_processes() > 1 && window.is_finished) {
+    skipped_ = true;
   } else {
-    state().is_finished = false;
+    window.is_finished = false;
   }
 }
 

@@ -172,16 +172,7 @@ WindowTotals WindowReduction::finish(LoaderPass& pass) {
 void WindowReduction::publish(Window& window) {
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(bucketer_.gradient(i));
-  try {
-    window.publish(parameters_, gradients);
-  } catch (...) {
-    try {
-      bucketer_.confirm(dist::caught_text());
-    } catch (const DistributedError&) {  // for the other ranks
-    }
-    throw;
-  }
-  bucketer_.confirm();
+  bucketer_.confirm_after([&] { window.publish(parameters_, gradients); });
 }
 
 void WindowReduction::fail(LoaderPass& pass, const std::string& reason) noexcept {

@@ -41,12 +41,13 @@ template <class Prepare, class Before>
 Report train_layer(dist::ProcessGroup* group,
                    std::int64_t batch_size,
                    const Prepare& prepare,
-                   const Before& before) {
+                   const Before& before,
+                   bool invariant = true) {
   manual_seed(1);
   nn::Linear net(3, 2);
   optim::SGD sgd(net.named_parameters(), {.lr = 0.1});
   data::DataLoader batches(points(32), {.batch_size = batch_size});
-  Accelerator accelerator({.global_batch_size = 8, .process_group = group});
+  Accelerator accelerator({.global_batch_size = 8, .invariant = invariant, .process_group = group});
   auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
   prepare(net);
   Report report;
@@ -85,8 +86,8 @@ constexpr auto kNothing = [](const auto&...) {};
 }  // namespace
 
 TEST_CASE("train.divergence: a parameter's hook that throws on one rank steps no rank") {
-  for (const int size : {2, 3}) {
-    const auto reports = on_ranks(size, [](dist::ProcessGroup& group) {
+  for (const auto& [size, invariant] : {std::pair{2, true}, {3, true}, {2, false}}) {
+    const auto reports = on_ranks(size, [invariant = invariant](dist::ProcessGroup& group) {
       int calls = 0;
       const auto add_hook = [&](nn::Linear& net) {
         if (group.rank() != 1) return;
@@ -95,7 +96,7 @@ TEST_CASE("train.divergence: a parameter's hook that throws on one rank steps no
           return gradient;
         });
       };
-      return train_layer(&group, 4, add_hook, kNothing);
+      return train_layer(&group, 4, add_hook, kNothing, invariant);
     });
     for (std::size_t rank = 0; rank < reports.size(); ++rank) {
       const auto& [weights, errors, step, losses] = reports[rank];
@@ -108,6 +109,55 @@ TEST_CASE("train.divergence: a parameter's hook that throws on one rank steps no
                                               "got a failure on rank 1: [hook] no"));
       CHECK(errors[0] + errors[2] + errors[3] == "");
       CHECK(step.find("call optimizer.zero_grad() first") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("train.divergence: a pass of one rank that throws in mid-window steps no rank") {
+  for (const bool invariant : {true, false}) {
+    for (const bool drops : {true, false}) {
+      CAPTURE(invariant);
+      CAPTURE(drops);
+      std::vector<std::string> errors(2);
+      std::vector<std::vector<float>> weights(2);
+      dist::run_ranks(
+          2,
+          [&](dist::ProcessGroup& group) {
+            const auto rank = static_cast<std::size_t>(group.rank());
+            nn::Linear net{Variable::leaf(Tensor::zeros({2, 3}))};
+            optim::SGD sgd(net.parameters(), {.lr = 0.1});
+            data::DataLoader batches(points(16), {.batch_size = 2});
+            Accelerator accelerator(
+                {.global_batch_size = 8, .invariant = invariant, .process_group = &group});
+            auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
+            int index = 0;
+            for (const auto& batch : loader) {
+              auto scope = accelerator.accumulate(model);
+              const Variable y = net(batch.inputs);
+              if (rank == 1 && index == 0) {
+                y.register_hook([](const Tensor&) -> Tensor { throw ValueError("stop"); });
+                CHECK_THROWS_AS(accelerator.backward(nn::mse(y, batch.labels)), ValueError);
+                if (drops) optimizer.zero_grad();
+              } else {
+                const std::string error =
+                    message([&] { accelerator.backward(nn::mse(y, batch.labels)); });
+                if (index == 1) errors[rank] = error;
+                if (error != "") optimizer.zero_grad();
+                optimizer.step();
+                optimizer.zero_grad();
+              }
+              if (++index % 2 == 0)
+                weights[rank].push_back(net.weight().value().to_vector<float>()[0]);
+            }
+          },
+          {.timeout = 20});
+      CHECK(
+          errors[0].starts_with("[bucketer] all ranks must complete their gradients, got a "
+                                "failure on rank 1: "));
+      CHECK(errors[1].starts_with("[backward] a backward pass of this window threw"));
+      CHECK(weights[0] == weights[1]);
+      CHECK(weights[0][0] == 0);
+      CHECK(weights[0][1] != 0);
     }
   }
 }
