@@ -41,6 +41,12 @@ void Leaf::set_grad(const Tensor& grad) {
   is_new_ = true;
 }
 
+void Leaf::replace_grad(const Tensor& grad) {
+  check_grad(grad);
+  is_new_ = is_new_ || !has_grad();
+  grad_ = grad;
+}
+
 void Leaf::zero_grad() { grad_ = Tensor(); }
 
 int Leaf::next_use() {

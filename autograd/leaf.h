@@ -38,6 +38,8 @@ class Leaf final : public Node {
   bool take_is_new() { return std::exchange(is_new_, false) && has_grad(); }
   /// Errors: ShapeError, DTypeError.
   void set_grad(const Tensor& grad);
+  /// As set_grad(), of the same gradient in another form: not new, unless there was none.
+  void replace_grad(const Tensor& grad);
   /// Drops the gradient and what a dropped or poisoned window left.
   void zero_grad();
 

@@ -129,6 +129,7 @@ Tensor Tensor::arange(std::int64_t count, DType dtype) {
 
 /// Marks the storage when mixed elements come in, until a write leaves none of the old ones.
 void Tensor::note_write(bool is_mixed) {
+  if (numel_ == 0) return;
   const bool is_whole = numel_ * size_of(dtype_) == storage_->bytes();
   const bool was_mixed = storage_->is_mixed();
   if (is_mixed != was_mixed && (is_mixed || is_whole)) storage_->set_mixed(is_mixed);

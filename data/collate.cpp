@@ -95,6 +95,13 @@ void check_agreement(std::span<const Entry> entries, int first_dim, const char* 
   }
 }
 
+/// A sample is a constant, also where a batch or the marks of one (SampleAxis) made it.
+Tensor constant(const Tensor& sample) {
+  if (sample.sample_axis() == SampleAxis{}) return sample;
+  const Tensor plain = sample.with_sample_axis({});
+  return plain.sample_axis().is_mixed() ? sample.clone().with_sample_axis({}) : plain;
+}
+
 Tensor stack(std::span<const Entry> entries, const char* operation) {
   check_agreement(entries, 0, operation);
   const Tensor& first = entries.front().tensor;
@@ -102,7 +109,7 @@ Tensor stack(std::span<const Entry> entries, const char* operation) {
   shape.insert(0, static_cast<std::int64_t>(entries.size()));
   Tensor result = Tensor::empty(shape, first.dtype(), first.device());
   std::int64_t i = 0;
-  for (const Entry& entry : entries) result.select(0, i++).copy_from(entry.tensor);
+  for (const Entry& entry : entries) result.select(0, i++).copy_from(constant(entry.tensor));
   return result.with_sample_axis({0, 1});
 }
 
@@ -127,7 +134,7 @@ Tensor pad(std::span<const Entry> entries,
   std::int64_t i = 0;
   for (const Entry& entry : entries) {
     const Tensor row = result.select(batch_dim, i++);
-    row.narrow(0, 0, entry.tensor.size(0)).copy_from(entry.tensor);
+    row.narrow(0, 0, entry.tensor.size(0)).copy_from(constant(entry.tensor));
   }
   return result.with_sample_axis({batch_dim, 1});
 }

@@ -1,5 +1,6 @@
 #include "accrue/optim/gradients.h"
 
+#include "accrue/autograd/leaf.h"
 #include "accrue/kernels/launch.h"
 #include "accrue/kernels/norm.h"
 
@@ -32,8 +33,7 @@ std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Grad
   for (auto& [position, gradient] : gradients) {
     if (gradient.is_contiguous()) continue;
     gradient = gradient.contiguous();
-    Variable parameter = parameters[position];
-    parameter.set_grad(gradient);
+    parameters[position].node()->as_leaf()->replace_grad(gradient);
   }
   return gradients;
 }

@@ -184,13 +184,20 @@ Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
   return kept > 0 && kept < all.size(0) ? all.narrow(0, 0, kept) : all;
 }
 
-void Accelerator::leave(LoaderPass* pass) {
+void Accelerator::leave(LoaderPass* pass, bool early) {
   std::erase(passes_, pass);
   if (pass_ != pass) return;
-  state_.sync_gradients = state().sync_gradients;
-  state_.is_finished = state().is_finished;
-  state_.is_partial = false;
-  pass_ = top() && top()->was_entered ? top() : nullptr;  // a loop around goes on with its window
+  LoaderPass* const outer = top() && top()->was_entered ? top() : nullptr;
+  if (!outer) {  // else the loop around goes on with its window
+    state_.sync_gradients = state().sync_gradients;
+    state_.is_finished = state().is_finished;
+    state_.is_partial = false;
+  }
+  if (early && pass->source && state_.took_loss) {
+    state_.drop_sums();
+    counter_ = 0;
+  }
+  pass_ = outer;
 }
 
 // ---- micro-batches ----

@@ -181,7 +181,8 @@ class Accelerator : public ProcessState {
   data::WindowPlan plan_for(const data::DataLoader& loader) const;
   bool is_compat() const { return options_.compat.upstream_accumulation; }
   LoaderPass* top() const { return passes_.empty() ? nullptr : passes_.back(); }
-  void leave(LoaderPass* pass);
+  /// `early`: in mid-pass, by break or an exception.
+  void leave(LoaderPass* pass, bool early);
 
   AccumulateScope enter();
   void exit() noexcept;
@@ -211,6 +212,7 @@ class Accelerator : public ProcessState {
   bool averages() const { return !options_.invariant && sync_gradients() && num_processes() > 1; }
   RankMean& rank_mean();
   void average_gradients();
+  void finish_plain(WindowState& window);
   void average_gradients(WindowState& window);
   void fail_average(const std::string& reason);
   void broadcast_buffers();

@@ -10,7 +10,8 @@ namespace {
 
 /// Called when a pass leaves the last micro-batch of a window.
 void check_window_ended(const LoaderPass& pass) {
-  ACCRUE_CHECK(!pass.window.is_open() || pass.weight.value() == 0,
+  const bool has_sums = pass.window.is_open() && pass.weight.value() != 0;
+  ACCRUE_CHECK(!has_sums && !pass.state.took_loss,
                StateError,
                "loader",
                "the last micro-batch of a window must end it, got window ",
@@ -111,13 +112,13 @@ Loader::Iterator::Iterator(Accelerator& accelerator, std::unique_ptr<LoaderPass>
   try {
     advance();
   } catch (...) {
-    accelerator_->leave(pass_.get());
+    accelerator_->leave(pass_.get(), true);
     throw;
   }
 }
 
 Loader::Iterator::~Iterator() {
-  if (pass_) accelerator_->leave(pass_.get());
+  if (pass_) accelerator_->leave(pass_.get(), !at_end_);
 }
 
 Loader::Iterator& Loader::Iterator::operator++() {
@@ -140,7 +141,7 @@ void Loader::Iterator::advance_source() {
   std::optional<data::DealtBatch> dealt = pass.source->next();
   pass.entered = false;
   at_end_ = !dealt;
-  if (!dealt) return accelerator_->leave(&pass);
+  if (!dealt) return accelerator_->leave(&pass, false);
   place(std::move(dealt->batch));
   pass.is_last_batch = dealt->is_last;
   pass.remainder = dealt->remainder;
@@ -155,7 +156,7 @@ void Loader::Iterator::advance() {
     at_end_ = true;
     ++pass.index;
     pass.loader->set_epoch(pass.loader->epoch() + 1);
-    return accelerator_->leave(&pass);
+    return accelerator_->leave(&pass, false);
   }
   const data::MicroStep step = pass.plan.step(pass.rank, pass.index + 1);
   const data::Range window = pass.plan.window(step.window);

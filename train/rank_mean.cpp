@@ -40,7 +40,9 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
 
 double RankMean::reduce() {
   const auto grad_of = [](const Variable& parameter) { return parameter.grad(); };
-  const auto set = [](Variable& parameter, const Tensor& grad) { parameter.set_grad(grad); };
+  const auto set = [](const Variable& parameter, const Tensor& grad) {
+    parameter.node()->as_leaf()->replace_grad(grad);
+  };
   return reduce("", grad_of, set, false, {});
 }
 

@@ -33,11 +33,20 @@ void Accelerator::finish_window() {
     record_window(pass_->loss.finish(), weight, pass_->loss.dtype());
     skipped_ ? pass_->window.drop() : pass_->window.finish(weight);
   } else if (window.took_loss) {
+    finish_plain(window);
+  }
+}
+
+void Accelerator::finish_plain(WindowState& window) {
+  try {
     if (averages()) return average_gradients(window);
     record_window(window.loss, window.weight.value(), window.dtype);
     if (!skipped_) window.sums.finish(window.weight.value());
-    window.drop_sums();
+  } catch (...) {
+    window.is_poisoned = true;  // some gradients are final and some are not
+    throw;
   }
+  window.drop_sums();
 }
 
 void Accelerator::check_intact() const {
@@ -89,13 +98,7 @@ void Accelerator::average_gradients(WindowState& window) {
   skipped_ = true;
   Tensor total = Tensor::full({1}, window.loss);
   std::vector<dist::NodeSum> more = {{{{0, process_index(), total.clone()}}, total}};
-  double divisor = 0;
-  try {
-    divisor = rank_mean().reduce(window.sums, window.weight.value(), more);
-  } catch (...) {
-    window.is_poisoned = true;
-    throw;
-  }
+  const double divisor = rank_mean().reduce(window.sums, window.weight.value(), more);
   window.drop_sums();
   record_window(
       divisor == 0 ? 0.0 : static_cast<double>(total.item<float>()), divisor, window.dtype);

@@ -35,6 +35,16 @@ TEST_CASE("data.collate: fields are stacked along a first dimension that counts 
   for (const Tensor& field : batch) CHECK(field.sample_axis() == SampleAxis{0, 1});
 }
 
+TEST_CASE("data.collate: samples cut from a batch, or marked as mixed, are constants") {
+  const Tensor batch = Tensor::of<float>({{1, 2}, {3, 4}}).with_sample_axis({0, 1});
+  Tensor mixed = Tensor::zeros({2});
+  mixed.copy_from(batch.select(0, 1));
+  REQUIRE(mixed.sample_axis().is_mixed());
+  const std::vector<Sample> samples{{{batch.select(0, 0)}}, {{mixed}}};
+  CHECK(default_collate(samples)[0].sample_axis() == SampleAxis{0, 1});
+  CHECK(PadCollate{}(samples)[0].sample_axis() == SampleAxis{0, 1});
+}
+
 TEST_CASE("data.collate: strided samples are stacked by their elements") {
   const Tensor table = Tensor::of<float>({{1, 2}, {3, 4}});
   const std::vector<Sample> samples{{{table.select(1, 0)}}, {{table.select(1, 1)}}};

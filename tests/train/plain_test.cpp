@@ -172,6 +172,50 @@ TEST_CASE("train.plain: fp16 unscales what a window gives, once, also around ano
   }
 }
 
+TEST_CASE("train.plain: a hook that throws at the window's end stops it until zero_grad") {
+  Accelerator accelerator({.gradient_accumulation_steps = 2, .invariant = false});
+  Line line;
+  auto points = line_loader(16, 4);
+  auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, points);
+  int num_calls = 0;
+  line.model.weight().register_hook([&](const Tensor& gradient) {
+    if (++num_calls == 1) throw ValueError("stop");
+    return gradient;
+  });
+  int index = 0;
+  for (const auto& batch : loader) {
+    auto scope = accelerator.accumulate(model);
+    const Loss loss = nn::mse(model(batch.inputs), batch.labels);
+    if (++index == 2) {
+      CHECK_THROWS_WITH_AS(accelerator.backward(loss), "stop", ValueError);
+      CHECK_THROWS_AS(optimizer.step(), StateError);
+      optimizer.zero_grad();
+    } else {
+      accelerator.backward(loss);
+    }
+    if (index == 4) CHECK(accelerator.window_loss() == 646);
+    optimizer.step();
+    CHECK((line.weight() == 0) == (index < 4));
+    optimizer.zero_grad();
+  }
+}
+
+TEST_CASE("train.plain: a window whose last micro-batch is left out is refused") {
+  Accelerator accelerator({.gradient_accumulation_steps = 2, .invariant = false});
+  Line line;
+  auto points = line_loader(8, 2);
+  auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, points);
+  const auto run = [&] {
+    int index = 0;
+    for (const auto& batch : loader) {
+      if (++index == 2) continue;
+      auto scope = accelerator.accumulate(model);
+      accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
+    }
+  };
+  CHECK_THROWS_AS(run(), StateError);
+}
+
 TEST_CASE("train.plain: an optimizer that is gone leaves the accelerator usable") {
   Accelerator accelerator({.invariant = false, .mixed_precision = train::MixedPrecision::fp16});
   auto points = line_loader(8, 8);
