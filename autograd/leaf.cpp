@@ -59,12 +59,17 @@ int Leaf::next_use() {
   return next_use_++;
 }
 
-LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample) {
+/// What a window adds up must not meet a gradient that is finished.
+void Leaf::check_dropped() const {
   ACCRUE_CHECK(!grad_.defined(),
                StateError,
                "backward",
                "a finished gradient must be dropped before the next window adds to it; call "
                "zero_grad() after step()");
+}
+
+LaneTarget Leaf::plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample) {
+  check_dropped();
   ACCRUE_CHECK(!sums_ && (!window_ || window_ == &batch.window()),
                StateError,
                "backward",
@@ -149,11 +154,7 @@ Tensor& Leaf::working_copy(const GradientSums* sums) {
                "backward",
                "a plain backward pass must not reach a parameter whose window is open; finish the "
                "window or use no_grad");
-  ACCRUE_CHECK(!sums || !grad_.defined(),
-               StateError,
-               "backward",
-               "a finished gradient must be dropped before the next window adds to it; call "
-               "zero_grad() after step()");
+  if (sums) check_dropped();
   if (working_.defined()) return working_;
   // Hooks see what this pass gives, not what it is added to.
   const Tensor& before = sums ? sum_ : final_hooks_.empty() ? grad_ : working_;

@@ -80,6 +80,7 @@ class Leaf final : public Node {
   void publish(Tensor gradient);
   void drop();
   void check_grad(const Tensor& grad) const;
+  void check_dropped() const;
   Tensor hooked(Tensor gradient) const;
   Tensor& working_copy(const GradientSums* sums);
   Tensor take_sum();
