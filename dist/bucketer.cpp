@@ -1,5 +1,6 @@
 #include "accrue/dist/bucketer.h"
 
+#include "accrue/dist/caught_text.h"
 #include "accrue/dist/device_link.h"
 #include "accrue/dist/same_lines.h"
 
@@ -279,6 +280,19 @@ void Bucketer::confirm(std::optional<std::string> failure) {
   failure_ = std::move(failure);
   attempt(&Bucketer::tell_end);  // the communication thread waits for the next window
   throw_error();
+}
+
+void Bucketer::confirm_after(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (...) {
+    try {
+      confirm(caught_text());
+    } catch (const DistributedError&) {  // for the other ranks
+    }
+    throw;
+  }
+  confirm();
 }
 
 /// What went wrong, if anything: then there are no gradients.

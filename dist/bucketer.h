@@ -2,10 +2,10 @@
 #pragma once
 
 #include "accrue/dist/bucket_layout.h"
-#include "accrue/dist/caught_text.h"
 #include "accrue/dist/sum_nodes.h"
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -82,19 +82,7 @@ class Bucketer {
   /// collective where any rank passed `confirms`, else nothing. Errors: those of finish().
   void confirm(std::optional<std::string> failure = std::nullopt);
   /// confirm() of what `body` throws, which passes through.
-  template <class Body>
-  void confirm_after(const Body& body) {
-    try {
-      body();
-    } catch (...) {
-      try {
-        confirm(caught_text());
-      } catch (const DistributedError&) {  // for the other ranks
-      }
-      throw;
-    }
-    confirm();
-  }
+  void confirm_after(const std::function<void()>& body);
 
   bool is_open() const { return is_open_; }
   bool is_ready(std::size_t parameter) const { return is_ready_.at(parameter) != 0; }
