@@ -119,6 +119,9 @@ def markdown(report):
         f"| {step['name']} | {step['outcome']} | {step['seconds']:.0f} | {step['detail']} |"
         for step in report["steps"]
     ]
+    for step in report["steps"]:
+        if step.get("output"):
+            out += ["", f"The end of what {step['name']} printed:", "", "```", *step["output"], "```"]
     out += ["", "| ceiling of this card | rate |", "|---|---|"]
     out += [f"| copy, read and write | {tera(ceilings['copy'])} TB/s |"]
     for precision, rates in ceilings["cublas"].items():
