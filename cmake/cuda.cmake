@@ -3,9 +3,9 @@ if(ACCRUE_CUDA STREQUAL "on")
   # Code for A100, H100 / H200 and B200; PTX for later chips and, uncompressed, for tests/cuda/ptx.py.
   set(CMAKE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "GPUs to build for")
   enable_language(CUDA)
-  find_package(CUDAToolkit 13 REQUIRED)
+  find_package(CUDAToolkit 12 REQUIRED)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # one runtime for kernels and NCCL
-  # CMake 3.25 does not know that nvcc 13 speaks C++20.
+  # CMake 3.25 does not know that nvcc speaks C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA_STANDARD 20)

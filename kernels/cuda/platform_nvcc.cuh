@@ -105,6 +105,19 @@ inline std::size_t max_shared_bytes() {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Lets a kernel have all that a block may have, not what one launch needs: another thread may
+/// launch it with more at the same time.
+///
+/// Errors:  DeviceError, which names the kernel.
+inline void allow_shared_memory(const char* name, const void* kernel) {
+  cudaFuncAttributes its{};
+  check(cudaFuncGetAttributes(&its, kernel), name);
+  check(cudaFuncSetAttribute(kernel,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(max_shared_bytes() - its.sharedSizeBytes)),
+        name);
+}
+
 /// Queues kernel(args...) on the stream.
 ///
 /// Errors:  DeviceError, which names the kernel.
@@ -117,12 +130,9 @@ void launch(const Launch& how, void (*kernel)(Parameters...), const Args&... arg
   config.blockDim = dim3(static_cast<unsigned>(how.threads));
   config.dynamicSmemBytes = how.dynamic_shared;
   config.stream = static_cast<cudaStream_t>(how.stream.handle);
-  if (how.dynamic_shared > 0) {  // more than 48 KB is on request
-    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(how.dynamic_shared)),
-          how.name);
-  }
+  constexpr std::size_t kUnasked = 47 * 1024;  // with the kernel's own arrays 48 KB
+  if (how.dynamic_shared > kUnasked)
+    allow_shared_memory(how.name, reinterpret_cast<const void*>(kernel));
   check(cudaLaunchKernelEx(&config, kernel, args...), how.name);
 }
 

@@ -9,6 +9,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace accrue::kernels::cuda {
 namespace {
@@ -47,6 +52,55 @@ const Devices& devices() {
   return the_devices;
 }
 
+/// Whether CUDA does not know of this memory: the host's, not pinned.
+bool is_pageable(const void* place) {
+  cudaPointerAttributes its{};
+  check(cudaPointerGetAttributes(&its, place), "cudaPointerGetAttributes");
+  return its.type == cudaMemoryTypeUnregistered;
+}
+
+/// Pinned memory through which small uploads go. The source may change at once then, while CUDA
+/// may still read memory that is not pinned after a call that copies it, where GPUs read the
+/// host's pages themselves.
+class Staging {
+ public:
+  static constexpr std::size_t kBytes = 64 << 10;  // at most, of an upload
+
+  void send(void* to, const void* from, std::size_t bytes, Stream stream) {
+    const Key key{current_device(), std::bit_ceil(std::max<std::size_t>(bytes, 512))};
+    const Piece piece = take(key);
+    std::memcpy(piece.data, from, bytes);
+    check(cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
+    record(piece.sent, stream);
+    const std::scoped_lock lock(mutex_);
+    pieces_[key].push_back(piece);
+  }
+
+ private:
+  using Key = std::pair<int, std::size_t>;  ///< device, size
+  struct Piece {
+    void* data;
+    Event sent;  ///< what was copied last
+  };
+
+  /// The piece that was used longest ago, or a new one while that is on its way.
+  Piece take(const Key& key) {
+    {
+      const std::scoped_lock lock(mutex_);
+      std::deque<Piece>& pieces = pieces_[key];
+      if (!pieces.empty() && is_done(pieces.front().sent)) {
+        const Piece piece = pieces.front();
+        pieces.pop_front();
+        return piece;
+      }
+    }
+    return {allocate_pinned(key.second), make_event()};
+  }
+
+  std::mutex mutex_;
+  std::map<Key, std::deque<Piece>> pieces_;
+};
+
 }  // namespace
 
 int num_devices() { return devices().count; }
@@ -71,11 +125,16 @@ void set_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 bool has_context(int device) noexcept {
   using GetState = CUresult (*)(CUdevice, unsigned*, int*);
   static const auto get_state = [] {
-    constexpr unsigned kSince = 7000;  // CUDA 7.0
+    constexpr const char* kName = "cuDevicePrimaryCtxGetState";
     void* call = nullptr;
     cudaDriverEntryPointQueryResult found{};
-    static_cast<void>(cudaGetDriverEntryPointByVersion(
-        "cuDevicePrimaryCtxGetState", &call, kSince, cudaEnableDefault, &found));
+#if CUDART_VERSION >= 12050
+    constexpr unsigned kSince = 7000;  // CUDA 7.0
+    static_cast<void>(
+        cudaGetDriverEntryPointByVersion(kName, &call, kSince, cudaEnableDefault, &found));
+#else
+    static_cast<void>(cudaGetDriverEntryPoint(kName, &call, cudaEnableDefault, &found));
+#endif
     return reinterpret_cast<GetState>(call);
   }();
   unsigned flags = 0;
@@ -107,7 +166,11 @@ void synchronize(Stream stream) {
   check(cudaStreamSynchronize(of(stream)), "cudaStreamSynchronize");
 }
 void synchronize(Event event) { check(cudaEventSynchronize(of(event)), "cudaEventSynchronize"); }
-bool is_done(Event event) noexcept { return cudaEventQuery(of(event)) != cudaErrorNotReady; }
+bool is_done(Event event) noexcept {
+  const bool is_ahead = cudaEventQuery(of(event)) == cudaErrorNotReady;
+  if (is_ahead) static_cast<void>(cudaGetLastError());  // it is no error
+  return !is_ahead;
+}
 
 struct StreamTimer::Marks {
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -154,10 +217,12 @@ void* allocate_pinned(std::size_t bytes) {
 void free_pinned(void* data) noexcept { static_cast<void>(cudaFreeHost(data)); }
 
 void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  static auto* const staging = new Staging;  // outlives the last copies
+  const bool from_host = is_pageable(from), to_host = is_pageable(to);
+  if (from_host && !to_host && bytes <= Staging::kBytes)
+    return staging->send(to, from, bytes, stream);
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
-  cudaPointerAttributes target{};
-  check(cudaPointerGetAttributes(&target, to), "cudaPointerGetAttributes");
-  if (target.type == cudaMemoryTypeUnregistered) synchronize(stream);
+  if (from_host || to_host) synchronize(stream);
 }
 
 }  // namespace accrue::kernels::cuda
