@@ -3,6 +3,7 @@
 #include "accrue/core/error.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -16,6 +17,7 @@ namespace {
 struct CudaPart {
   DeviceBackend* backend = nullptr;
   void* handle = nullptr;
+  bool is_told = false;  ///< why a file cannot be loaded
   std::string why_none = "this build has no CUDA; configure the preset cuda or simulated";
 
   CudaPart() {
@@ -34,7 +36,9 @@ struct CudaPart {
     void* const symbol = opened == nullptr ? nullptr : dlsym(opened, "accrue_cuda_backend");
     if (symbol == nullptr) {
       const char* const reason = dlerror();
-      why_none = text("the CUDA part cannot be loaded: ", reason == nullptr ? path : reason);
+      if (!is_told || access(path, F_OK) == 0)  // an absent file hides no better reason
+        why_none = text("the CUDA part cannot be loaded: ", reason == nullptr ? path : reason);
+      is_told = true;
       return false;
     }
     handle = opened;
