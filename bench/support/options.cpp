@@ -92,6 +92,7 @@ void Options::device(Device& value) {
       .add_option_function<std::string>(
           "--device",
           [&value](const std::string& given) {
+            value = Device::cpu();
             if (given == "cpu") return;
             std::int64_t index = 0;
             if (given.starts_with("cuda:")) {
@@ -99,10 +100,13 @@ void Options::device(Device& value) {
             } else if (given != "cuda") {
               refuse("--device must be cpu, cuda or cuda:N, got '" + given + "'");
             }
-            if (cuda_device_count() > 0) {
-              value = Device::cuda(static_cast<int>(index));
-            } else {
+            const int count = cuda_device_count();
+            if (count == 0) {
               std::fprintf(stderr, "running on the CPU: %s\n", why_no_cuda().c_str());
+            } else if (index >= count) {
+              refuse(text("--device must be one of cuda:0 to cuda:", count - 1, ", got ", given));
+            } else {
+              value = Device::cuda(static_cast<int>(index));
             }
           },
           "where to train")

@@ -33,6 +33,13 @@ TEST_CASE("device.programs: every split of the tokens gives the CPU's bits on a 
   printed("./docs_causal_lm --hex --compat");
 }
 
+TEST_CASE("device.programs: the device that was asked for is taken, or refused by name") {
+  CHECK(run("device/kernel_rates --device cpu").code == 78);
+  const Run result = shell("./docs_plain_loop --device cuda:1000 2>&1");
+  CHECK(result.code == 64);
+  CHECK(count(result.output, "--device must be one of cuda:0 to cuda:") == 1);
+}
+
 TEST_CASE("device.programs: mixed precision gives the CPU's bits on a device") {
   const std::string bf16 = printed("ACCELERATE_MIXED_PRECISION=bf16 ./docs_causal_lm --hex");
   const std::string fp16 = printed("ACCELERATE_MIXED_PRECISION=fp16 ./docs_causal_lm --hex");
