@@ -113,6 +113,11 @@ class GpuCheck(unittest.TestCase):
         child = pathlib.Path("/proc", (self.root / "child").read_text().strip(), "status")
         self.assertFalse(child.exists() and "\nState:\tS" in child.read_text())
 
+    def test_no_step_begins_when_the_time_is_up(self):
+        self.module.LIMIT = 0
+        with self.assertRaisesRegex(self.module.Failed, "no time was left"):
+            self.check().run(["sleep", "9"], 60)
+
     def test_a_fault_of_the_script_ends_one_step_alone(self):
         def broken():
             raise FileNotFoundError("gone")
