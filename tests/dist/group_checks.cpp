@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace accrue::test {
 
@@ -12,7 +13,9 @@ using dist::ReduceOp;
 
 namespace {
 
-constexpr std::int64_t kLengths[] = {0, 1, 7, 1000, 70000};
+constexpr std::int64_t kLongest = 70000;  // in several pieces
+constexpr std::int64_t kLengths[] = {0, 1, 7, 1000, kLongest};
+const bool is_quick = std::getenv("ACCRUE_QUICK") != nullptr;  // under sanitizers
 
 /// Element i of rank r's tensor: small integers, so that every order of a sum is exact.
 double value_at(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 5) % 11); }
@@ -139,6 +142,7 @@ int check_collectives(ProcessGroup& group) {
                               DType::int32,
                               DType::uint8,
                               DType::bfloat16}) {
+      if (is_quick && length == kLongest && dtype != DType::float32) continue;
       calls += check_moves(group, length, dtype);
       if (dtype == DType::bfloat16) continue;
       for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
