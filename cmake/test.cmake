@@ -51,7 +51,7 @@ function(accrue_on_device folder)
     accrue_check(${entry} test_${folder} --source-file=*/${folder}/${name}_test.cpp)
     set_tests_properties(
       ${entry} PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
-                          ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCRUE_QUICK=1")
+                          ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCELERATE_TORCH_DEVICE=cuda;ACCRUE_QUICK=1")
   endforeach()
 endfunction()
 

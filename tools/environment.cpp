@@ -42,7 +42,10 @@ std::string mpi_version() {
 
 std::string set_variables() {
   std::string found;
-  for (const char* name : {"ACCRUE_ISA", "ACCRUE_NUM_THREADS", "ACCELERATE_MIXED_PRECISION"}) {
+  for (const char* name : {"ACCRUE_ISA",
+                           "ACCRUE_NUM_THREADS",
+                           "ACCELERATE_MIXED_PRECISION",
+                           "ACCELERATE_TORCH_DEVICE"}) {
     const char* const value = std::getenv(name);
     if (value) found += text(found.empty() ? "" : ", ", name, "=", value);
   }

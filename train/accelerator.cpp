@@ -4,6 +4,7 @@
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/core/device_backend.h"
 #include "accrue/dist/caught_text.h"
+#include "accrue/train/default_device.h"
 #include "accrue/train/model_broadcast.h"
 #include "accrue/train/same_loaders.h"
 #include "accrue/train/window_reduction.h"
@@ -53,6 +54,7 @@ AcceleratorOptions checked(AcceleratorOptions options) {
                "accelerator",
                "windows deal batches in their own way, got a dataloader_config; use "
                "Compat::accelerate(), or prepare_data_loader() for evaluation");
+  if (!options.device) options.device = default_device();
   options.mixed_precision = mixed_precision_or_environment(options.mixed_precision);
   return options;
 }
@@ -69,8 +71,8 @@ Accelerator::Accelerator(AcceleratorOptions options)
       window_loss_(kNoLoss) {
   if (device().is_cpu()) return;
   backend_of(device(), "accelerator");
-  int& index = options_.device.index;
-  if (index == 0) index = local_process_index() % cuda_device_count();
+  if (device().index > 0) return;
+  options_.device = Device::cuda(local_process_index() % cuda_device_count());
 }
 
 Accelerator::~Accelerator() = default;

@@ -126,7 +126,7 @@ class Accelerator : public ProcessState {
   std::int64_t gradient_accumulation_steps() const { return steps_; }
   const AcceleratorOptions& options() const { return options_; }
   /// Where prepare() moves models and loaders move batches.
-  Device device() const { return options_.device; }
+  Device device() const { return options_.device.value_or(Device::cpu()); }
   /// True when the last window had weight 0, or in fp16 a gradient that was NaN or infinite, so
   /// that optimizers and schedulers did not step.
   bool optimizer_step_was_skipped() const { return skipped_; }

@@ -53,7 +53,8 @@ struct AcceleratorOptions {
   std::optional<DataLoaderConfiguration> dataloader_config = std::nullopt;
   /// Where models and batches go. cuda(0) stands for the devices of a host: its rank r takes
   /// cuda(r), in a circle. Any other is taken as it is. Ranks that are processes need one each.
-  Device device = {};
+  /// Default: what ACCELERATE_TORCH_DEVICE says (cpu, cuda or cuda:N), else the CPU.
+  std::optional<Device> device = std::nullopt;
   /// The ranks that train together, borrowed; null: those the launcher started, else this process.
   dist::ProcessGroup* process_group = nullptr;
   /// Default: what ACCELERATE_MIXED_PRECISION says, which `accrue launch` sets, else no.

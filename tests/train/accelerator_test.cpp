@@ -11,12 +11,36 @@
 #include "accrue/tests/train/line.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
 #include <vector>
 
 using namespace accrue;
 using train::Accelerator;
 using train::AcceleratorOptions;
 using namespace accrue::tests;
+
+namespace {
+
+/// A variable of the environment, unset at first, which gets its value back.
+class Environment {
+ public:
+  explicit Environment(const char* name) : name_(name) {
+    if (const char* const value = std::getenv(name)) before_ = value;
+    unsetenv(name);
+  }
+  ~Environment() { before_ ? set(before_->c_str()) : static_cast<void>(unsetenv(name_)); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  void set(const char* value) const { setenv(name_, value, 1); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+}  // namespace
 
 TEST_CASE("train.accelerator: every split of the documented example gives 40028f5c") {
   int splits = 0;
@@ -327,4 +351,21 @@ TEST_CASE("train.accelerator: without invariance any operation is allowed, weigh
     optimizer.zero_grad();
   }
   CHECK(bits(other.weight()) == 0x40028f5c);
+}
+
+TEST_CASE("train.accelerator: the environment names the device where options do not") {
+  const Environment device("ACCELERATE_TORCH_DEVICE");
+  CHECK(Accelerator().device() == Device::cpu());
+  device.set("cpu");
+  CHECK(Accelerator().device() == Device::cpu());
+  device.set("cuda:99");
+  CHECK_THROWS_AS(Accelerator(), DeviceError);
+  CHECK(Accelerator({.device = Device::cpu()}).device() == Device::cpu());
+  for (const char* const wrong : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda1"}) {
+    device.set(wrong);
+    const std::string said =
+        "[accelerator] ACCELERATE_TORCH_DEVICE must be cpu, cuda or cuda:N, got '";
+    CHECK_THROWS_WITH_AS(
+        Accelerator(), (said + wrong + "'; unset it, or give device").c_str(), ValueError);
+  }
 }

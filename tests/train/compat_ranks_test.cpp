@@ -178,7 +178,8 @@ TEST_CASE("train.compat_ranks: passes under no_sync add up until one that averag
     Accelerator accelerator({.compat = Compat::accelerate(), .process_group = &group});
     auto model = std::ref(accelerator.prepare(line.model));
     const auto pass = [&] {
-      accelerator.backward(sum(model(Variable(Tensor::full({1, 1}, group.rank() + 1)))));
+      const Tensor x = Tensor::full({1, 1}, group.rank() + 1).to(accelerator.device());
+      accelerator.backward(sum(model(Variable(x))));
       return line.model.weight().grad().item<float>();
     };
     {

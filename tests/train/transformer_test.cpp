@@ -49,7 +49,8 @@ struct Gpt : nn::Module {
     register_module("head", head);
   }
   Variable operator()(const Tensor& x) {
-    const Tensor places = Tensor::arange(x.size(1)).expand(x.shape()).with_sample_axis({0, 1});
+    const Tensor row = Tensor::arange(x.size(1)).to(x.device());
+    const Tensor places = row.expand(x.shape()).with_sample_axis({0, 1});
     return head(norm(block(dropout(tokens(Variable(x)) + positions(Variable(places))))));
   }
 };
