@@ -47,15 +47,23 @@ GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t misalignment, std::s
     if (kAddressSanitizer)
       __asan_poison_memory_region(begin, static_cast<std::size_t>(end - begin));
   };
-  forbid(std::max(open_begin_, data_ - page), data_);
+  forbid(padding_begin(), data_);
   forbid(data_ + bytes, open_end_);
   if constexpr (kAddressSanitizer) __asan_poison_memory_region(open_end_, kNamedFence);
 }
 
+std::byte* GuardedMemory::padding_begin() const {
+  constexpr std::ptrdiff_t kChecked = 4096;
+  return data_ - std::min(kChecked, data_ - open_begin_);
+}
+
 GuardedMemory::~GuardedMemory() {
+  const auto allow = [](std::byte* begin, std::byte* end) {  // not all: shadows of a large region
+    __asan_unpoison_memory_region(begin, static_cast<std::size_t>(end - begin));  // take memory
+  };
   if constexpr (kAddressSanitizer) {
-    __asan_unpoison_memory_region(open_begin_,
-                                  static_cast<std::size_t>(open_end_ - open_begin_) + kNamedFence);
+    allow(padding_begin(), data_);
+    allow(data_ + size_, open_end_ + kNamedFence);
   }
   munmap(region_, region_size_);
 }
@@ -63,8 +71,7 @@ GuardedMemory::~GuardedMemory() {
 bool GuardedMemory::is_intact() const {
   if constexpr (kAddressSanitizer) return true;
   const auto written = [](std::byte value) { return value != kFence; };
-  const auto page = open_end_ - open_begin_ > 4096 ? 4096 : open_end_ - open_begin_;
-  return std::none_of(std::max(open_begin_, data_ - page), data_, written) &&
+  return std::none_of(padding_begin(), data_, written) &&
          std::none_of(data_ + size_, open_end_, written);
 }
 

@@ -30,6 +30,8 @@ class GuardedMemory {
   bool is_intact() const;
 
  private:
+  std::byte* padding_begin() const;  ///< what is_intact() looks at in front of the data
+
   std::byte *region_ = nullptr, *open_begin_ = nullptr, *open_end_ = nullptr, *data_ = nullptr;
   std::size_t size_, region_size_ = 0;
 };

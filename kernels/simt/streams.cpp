@@ -315,6 +315,7 @@ void free_device(void* data) {
   const std::scoped_lock lock(all.mutex);
   const auto block = all.memory.find(static_cast<std::byte*>(data));
   ACCRUE_CHECK(block != all.memory.end(), StateError, "free", "the device must own the memory");
+  if constexpr (kAddressSanitizer) __asan_unpoison_memory_region(data, block->second->size());
   all.used -= block->second->size();
   all.memory.erase(block);
 }
