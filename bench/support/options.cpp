@@ -2,6 +2,7 @@
 
 #include "accrue/bench/support/program.h"
 #include "accrue/core/device_backend.h"
+#include "accrue/core/device_name.h"
 #include "accrue/core/error.h"
 
 #include <CLI/CLI.hpp>
@@ -92,21 +93,17 @@ void Options::device(Device& value) {
       .add_option_function<std::string>(
           "--device",
           [&value](const std::string& given) {
+            const std::optional<Device> named = device_named(given);
+            if (!named) refuse("--device must be cpu, cuda or cuda:N, got '" + given + "'");
             value = Device::cpu();
-            if (given == "cpu") return;
-            std::int64_t index = 0;
-            if (given.starts_with("cuda:")) {
-              index = to_integer("device cuda:", given.substr(5), 0, 1024);
-            } else if (given != "cuda") {
-              refuse("--device must be cpu, cuda or cuda:N, got '" + given + "'");
-            }
+            if (named->is_cpu()) return;
             const int count = cuda_device_count();
             if (count == 0) {
               std::fprintf(stderr, "running on the CPU: %s\n", why_no_cuda().c_str());
-            } else if (index >= count) {
+            } else if (named->index >= count) {
               refuse(text("--device must be one of cuda:0 to cuda:", count - 1, ", got ", given));
             } else {
-              value = Device::cuda(static_cast<int>(index));
+              value = *named;
             }
           },
           "where to train")
