@@ -140,8 +140,8 @@ void Tensor::fill(double value) {
   check_writable("fill");
   visit_dtype(dtype_, [&]<class T>(T) {
     const T element = convert<T>(value, "fill");
-    T* out = mutable_data<T>();
     if (!device().is_cpu()) return backend_of(device(), "fill").fill(*this, value);
+    T* out = mutable_data<T>();
     if (is_contiguous()) {
       std::fill_n(out, numel_, element);
     } else {
