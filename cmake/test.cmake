@@ -38,21 +38,27 @@ function(accrue_needed_by_device_tests target)
   add_dependencies(device_tests ${target})
 endfunction()
 
-# accrue_on_device(<folder> <name>...): tests of accrue_test() once more, with their tensors on a
-# device of the simulator (tests/support/device.h): entries <folder>.<name>_on_device.
+# accrue_on_device(<folder>): the tests of accrue_test() once more, with their tensors on a device of
+# the simulator (tests/support/device.h): entry <folder>.on_device. Cases that need the CPU are
+# listed in tests/support/cpu_only.h. With names: only these files, entries <folder>.<name>_on_device.
 function(accrue_on_device folder)
   if(NOT ACCRUE_CUDA STREQUAL "simulated" OR ACCRUE_SANITIZE)
     return()
   endif()
-  target_link_libraries(test_${folder} PRIVATE accrue::accrue)
+  target_link_libraries(test_${folder} PRIVATE accrue_cuda)
   accrue_needed_by_device_tests(test_${folder})
+  set(entries)
   foreach(name IN LISTS ARGN)
-    set(entry ${folder}.${name}_on_device)
-    accrue_check(${entry} test_${folder} --source-file=*/${folder}/${name}_test.cpp)
-    set_tests_properties(
-      ${entry} PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
-                          ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCELERATE_TORCH_DEVICE=cuda;ACCRUE_QUICK=1")
+    accrue_check(${folder}.${name}_on_device test_${folder} --source-file=*/${folder}/${name}_test.cpp)
+    list(APPEND entries ${folder}.${name}_on_device)
   endforeach()
+  if(NOT ARGN)
+    accrue_check(${folder}.on_device test_${folder})
+    set(entries ${folder}.on_device)
+  endif()
+  set_tests_properties(
+    ${entries} PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
+    ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCELERATE_TORCH_DEVICE=cuda;ACCRUE_QUICK=1")
 endfunction()
 
 # accrue_device_test(<folder> TESTS a_test.cpp ... [SOURCES b.cpp ...] LINK <target>...): tests of

@@ -10,6 +10,7 @@
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/softmax.h"
 #include "accrue/autograd/ops/unary.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -20,6 +21,7 @@
 #include <thread>
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
@@ -30,7 +32,7 @@ Variable normal(const Shape& shape, unsigned seed) {
   std::normal_distribution<float> draw;
   Tensor x = Tensor::empty(shape);
   for (std::int64_t i = 0; i < x.numel(); ++i) x.mutable_data<float>()[i] = draw(random);
-  return Variable::leaf(x);
+  return Variable::leaf(accrue::test::there(x));
 }
 
 Tensor rounded(const Tensor& x, DType dtype) { return x.to(dtype).to(DType::float32); }
@@ -82,7 +84,7 @@ Tensor read(std::ifstream& file, const Shape& shape) {
   std::istringstream words(line);
   std::vector<float> values;
   for (float value = 0; words >> value;) values.push_back(value);
-  return Tensor::from(values, shape);
+  return There::from(values, shape);
 }
 
 }  // namespace
@@ -145,8 +147,8 @@ TEST_CASE("autograd.autocast: products round operands, results and gradients of 
 
 TEST_CASE("autograd.autocast: a row chains in float32, past the largest float16 only at its end") {
   // 40000 * 2 - 40000 * 1.5 is 20000, though 80000 is no float16.
-  const Variable x = Variable::leaf(Tensor::of<float>({{2, 1.5}}));
-  const Variable w = Variable::leaf(Tensor::of<float>({{40000, -40000}, {40000, 40000}}));
+  const Variable x = Variable::leaf(There::of<float>({{2, 1.5}}));
+  const Variable w = Variable::leaf(There::of<float>({{40000, -40000}, {40000, 40000}}));
   const Autocast scope(DType::float16);
   const Variable y = linear(x, w);
   CHECK(y.value().to_vector<float>() == std::vector<float>{20000, HUGE_VALF});
@@ -178,7 +180,7 @@ TEST_CASE("autograd.autocast: a parameter's gradient is a float32 chain of round
 
 TEST_CASE("autograd.autocast: softmax, losses, sums and float64 stay as they are") {
   const Variable x = normal({4, 5}, 1);
-  const Tensor labels = Tensor::of<std::int64_t>({0, 1, 2, 3});
+  const Tensor labels = There::of<std::int64_t>({0, 1, 2, 3});
   const auto results = [&] {
     return std::vector{log_softmax(x, -1).value(),
                        cross_entropy(x, labels).value(),

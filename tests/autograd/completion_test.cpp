@@ -3,21 +3,23 @@
 #include "accrue/autograd/leaf.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/autograd/ops/layer_norm.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
 WindowSpan span_of(std::int64_t size) { return {{.nominal_size = size, .count = 1}, size, 0, 1}; }
 
 Variable batch_of(std::initializer_list<float> values) {
-  return Variable(Tensor::of<float>(values).with_sample_axis({0, 1}));
+  return Variable(There::of<float>(values).with_sample_axis({0, 1}));
 }
 
-Variable parameter(float value) { return Variable::leaf(Tensor::of<float>({value})); }
+Variable parameter(float value) { return Variable::leaf(There::of<float>({value})); }
 
-void backward(const Variable& y) { Engine({}).run(y, Tensor::ones(y.shape(), y.dtype())); }
+void backward(const Variable& y) { Engine({}).run(y, There::ones(y.shape(), y.dtype())); }
 
 /// The parameters that were complete, in that order, and the sum of each of their uses.
 struct Listener final : CompletionObserver {
@@ -80,13 +82,13 @@ TEST_CASE(
 }
 
 TEST_CASE("autograd.completion: two uses in one operation complete a parameter once") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1, 2}));
+  const Variable w = Variable::leaf(There::of<float>({1, 2}));
   Window window;
   window.begin(span_of(1));
   Counter listener;
   window.observe(&listener);
   const MicroBatch scope(window, 0, 1);
-  const Variable x(Tensor::of<float>({{1, 3}}).with_sample_axis({0, 1}));
+  const Variable x(There::of<float>({{1, 3}}).with_sample_axis({0, 1}));
   backward(layer_norm(x, {2}, w, w));
   CHECK(listener.calls == 1);
   CHECK(listener.uses == 2);

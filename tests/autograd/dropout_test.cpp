@@ -6,6 +6,7 @@
 #include "accrue/core/counter_generator.h"
 #include "accrue/core/generator.h"
 #include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/window_reference.h"
 
 using namespace accrue;
@@ -50,7 +51,7 @@ TEST_CASE("autograd.dropout: every split of a window gives the same masks on all
   std::mt19937_64 random(1);
   int num_splits = 0;
   for (const Shape& shape : {Shape{13, 5, 3}, Shape{8, 70}, Shape{6}}) {
-    const Tensor x = Tensor::ones(shape);
+    const Tensor x = There::ones(shape);
     const Tensor whole = masked(x);
     for_each_cpu_path([&] {
       for (const std::vector<Range>& split : splits_of(shape[0], random)) {
@@ -63,7 +64,7 @@ TEST_CASE("autograd.dropout: every split of a window gives the same masks on all
 }
 
 TEST_CASE("autograd.dropout: an element's number is the one at its coordinates") {
-  const Tensor y = masked(Tensor::ones({4, 3, 5}));
+  const Tensor y = masked(There::ones({4, 3, 5}));
   const float scale = 1.0f / static_cast<float>(1 - 0.4);
   for (std::uint64_t s = 0; s < 4; ++s) {
     const CounterGenerator sample(kSeed, 3, s, stream_of("layers.0.dropout", 0));
@@ -80,12 +81,12 @@ TEST_CASE("autograd.dropout: an element's number is the one at its coordinates")
 }
 
 TEST_CASE("autograd.dropout: padding changes no mask") {
-  const Tensor small = masked(Tensor::ones({4, 3, 5})), large = masked(Tensor::ones({4, 9, 8}));
+  const Tensor small = masked(There::ones({4, 3, 5})), large = masked(There::ones({4, 9, 8}));
   CHECK(equal_bits(large.narrow(1, 0, 3).narrow(2, 0, 5), small));
 }
 
 TEST_CASE("autograd.dropout: the layout and the place of the sample dimension do not matter") {
-  const Tensor x = Tensor::ones({4, 6, 5}).with_sample_axis({0, 1});
+  const Tensor x = There::ones({4, 6, 5}).with_sample_axis({0, 1});
   manual_seed(kSeed);
   Window window;
   window.begin(span_of(4), 3);
@@ -110,7 +111,7 @@ TEST_CASE("autograd.dropout: the layout and the place of the sample dimension do
 }
 
 TEST_CASE("autograd.dropout: other windows and other seeds draw other numbers") {
-  const Tensor x = Tensor::ones({8, 64});
+  const Tensor x = There::ones({8, 64});
   const Tensor y = masked(x);
   CHECK(num_different(masked(x, 4), y) > 150);
   std::int64_t dropped = 0;
@@ -120,7 +121,7 @@ TEST_CASE("autograd.dropout: other windows and other seeds draw other numbers") 
 }
 
 TEST_CASE("autograd.dropout: nothing is drawn in evaluation or for p = 0") {
-  const Variable x(Tensor::ones({3}));
+  const Variable x(There::ones({3}));
   manual_seed(5);
   const std::vector<std::uint8_t> before = default_generator().get_state();
   CHECK(dropout(x, 0.5, false).value().shares_storage(x.value()));

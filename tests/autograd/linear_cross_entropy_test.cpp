@@ -10,6 +10,7 @@
 #include "accrue/core/allocator.h"
 #include "accrue/core/bits.h"
 #include "accrue/tests/support/cpu_paths.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/window_reference.h"
 
@@ -42,13 +43,14 @@ struct Problem {
   CrossEntropyOptions options;
 
   Problem(const Sizes& sizes, bool has_bias, bool has_options, std::mt19937_64& random)
-      : x(Variable::leaf(normal({sizes.rows, sizes.width}, random))),
-        w(Variable::leaf(normal({sizes.classes, sizes.width}, random))),
+      : x(Variable::leaf(there(normal({sizes.rows, sizes.width}, random)))),
+        w(Variable::leaf(there(normal({sizes.classes, sizes.width}, random)))),
         target(Tensor::zeros({sizes.rows}, DType::int64)),
         dloss(normal({sizes.rows}, random)) {
-    if (has_bias) bias = Variable::leaf(normal({sizes.classes}, random));
+    if (has_bias) bias = Variable::leaf(there(normal({sizes.classes}, random)));
     if (has_options)
-      options = {.class_weights = abs_of(normal({sizes.classes}, random)), .label_smoothing = 0.2};
+      options = {.class_weights = there(abs_of(normal({sizes.classes}, random))),
+                 .label_smoothing = 0.2};
     for (std::int64_t n = 0; n < sizes.rows; ++n) {
       const auto classes = static_cast<std::uint64_t>(sizes.classes);
       target.mutable_data<std::int64_t>()[n] = static_cast<std::int64_t>(random() % classes);
@@ -57,6 +59,8 @@ struct Problem {
       if (n % 7 == 2) x.mutable_value().select(0, n).fill(1e4);
       if (n % 6 == 3) dloss.mutable_data<float>()[n] = 0;
     }
+    there(target);
+    there(dloss);
   }
   static Tensor abs_of(Tensor x) {
     for (std::int64_t i = 0; i < x.numel(); ++i)
@@ -118,8 +122,8 @@ std::vector<Tensor> train_window(const Tensor& tokens,
                                  const std::vector<Range>& micro_batches,
                                  RowsOf rows_of) {
   std::mt19937_64 random(7);
-  Tied net{Variable::leaf(normal({kClasses, kWidth}, random)),
-           Variable::leaf(normal({kClasses}, random))};
+  Tied net{Variable::leaf(there(normal({kClasses, kWidth}, random))),
+           Variable::leaf(there(normal({kClasses}, random)))};
   const std::int64_t size = tokens.size(0) / rows;
   Window window;
   window.begin({{.nominal_size = size, .count = lanes}, size, 0, lanes});
@@ -128,7 +132,7 @@ std::vector<Tensor> train_window(const Tensor& tokens,
     const Tensor batch =
         tokens.narrow(0, begin * rows, (end - begin) * rows).with_sample_axis({0, rows});
     const Variable loss = net.rows(batch, batch, rows_of);
-    Engine({}).run(loss, Tensor::ones(loss.shape()));
+    Engine({}).run(loss, There::ones(loss.shape()));
     window.check_uses();
   }
   window.finish(3);
@@ -237,6 +241,7 @@ TEST_CASE("autograd.linear_cross_entropy: windows give a tied table the bits of 
       Tensor tokens = Tensor::empty({size * rows}, DType::int64);
       for (std::int64_t i = 0; i < tokens.numel(); ++i)
         tokens.mutable_data<std::int64_t>()[i] = static_cast<std::int64_t>(random() % kClasses);
+      there(tokens);
       for (const int lanes : {1, 2, 8}) {
         const auto splits = splits_of(size, random);
         const std::vector<Tensor> wanted = train_window(tokens, rows, lanes, splits[0], apart);

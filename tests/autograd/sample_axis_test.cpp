@@ -2,6 +2,7 @@
 #include "accrue/core/sample_axis.h"
 
 #include "accrue/autograd/autograd.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -17,6 +18,7 @@ std::ostream& operator<<(std::ostream& out, SampleAxis axis) {
 }  // namespace accrue
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
@@ -35,7 +37,7 @@ constexpr SampleAxis kNone{}, kMixed = SampleAxis::mixed();
 constexpr SampleAxis k0{0, 1}, k1{1, 1}, k2{2, 1};
 
 Variable make(const Shape& shape, SampleAxis axis) {
-  return Variable(Tensor::ones(shape).with_sample_axis(axis));
+  return Variable(There::ones(shape).with_sample_axis(axis));
 }
 
 void check(std::span<const Row> rows) {
@@ -93,7 +95,7 @@ TEST_CASE("autograd.sample_axis: sums move it, and drop it where they sum it") {
 }
 
 TEST_CASE("autograd.sample_axis: softmax and losses keep it") {
-  const Tensor target = Tensor::zeros({4}, DType::int64);
+  const Tensor target = There::zeros({4}, DType::int64);
   const Row rows[] = {
       {"softmax", {4, 3}, k0, softmax_of(-1), k0},
       {"softmax of another dimension", {4, 3, 2}, k0, softmax_of(1), k0},
@@ -172,7 +174,7 @@ TEST_CASE("autograd.sample_axis: views move it, or drop it where samples would m
 }
 
 TEST_CASE("autograd.sample_axis: a layer behind an operation that lost the samples says so") {
-  const Variable w = Variable::leaf(Tensor::ones({2, 4}));
+  const Variable w = Variable::leaf(There::ones({2, 4}));
   Window window;
   window.begin({{.nominal_size = 3, .count = 1}, 3, 0, 1});
   const MicroBatch scope(window, 0, 3);
@@ -192,9 +194,9 @@ TEST_CASE("autograd.sample_axis: a layer behind an operation that lost the sampl
 }
 
 TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient sees them") {
-  const Variable w = Variable::leaf(Tensor::ones({2, 4}));
-  const Variable scale = Variable::leaf(Tensor::ones({2}));
-  const Tensor target = Tensor::zeros({3}, DType::int64);
+  const Variable w = Variable::leaf(There::ones({2, 4}));
+  const Variable scale = Variable::leaf(There::ones({2}));
+  const Tensor target = There::zeros({3}, DType::int64);
   Window window;
   window.begin({{.nominal_size = 3, .count = 1}, 3, 0, 1});
   const MicroBatch scope(window, 0, 3);
@@ -224,7 +226,7 @@ TEST_CASE("autograd.sample_axis: metrics over samples are free, and no gradient 
   }
   CHECK(average.value().sample_axis() == kMixed);
   reshaped_average = reshape(average, {1, 2}).value().clone().to(DType::float64).to(DType::float32);
-  Tensor copied = Tensor::zeros({2, 2});
+  Tensor copied = There::zeros({2, 2});
   copied[0].copy_from(average.value());
   for (const Variable& mixed :
        {average, reshaped_average, average * 2.0, exp(average), Variable(copied[1])}) {

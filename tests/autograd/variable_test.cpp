@@ -2,14 +2,16 @@
 #include "accrue/autograd/variable.h"
 
 #include "accrue/autograd/autograd.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
 Variable leaf(std::initializer_list<float> values) {
-  return Variable::leaf(Tensor::of<float>(values));
+  return Variable::leaf(There::of<float>(values));
 }
 
 }  // namespace
@@ -17,7 +19,7 @@ Variable leaf(std::initializer_list<float> values) {
 TEST_CASE("autograd.variable: printing says requires_grad or the operation, as torch does") {
   const Variable x = leaf({1, 2.5});
   CHECK(x.str() == "tensor([1.0000, 2.5000], requires_grad=True)");
-  CHECK(Variable(Tensor::of<float>({1})).str() == "tensor([1.])");
+  CHECK(Variable(There::of<float>({1})).str() == "tensor([1.])");
   CHECK(x.detach().str() == "tensor([1.0000, 2.5000])");
   CHECK((x * 2.0).str() == "tensor([2., 5.], grad_fn=<MulBackward0>)");
   Variable frozen = leaf({1});
@@ -26,9 +28,9 @@ TEST_CASE("autograd.variable: printing says requires_grad or the operation, as t
 }
 
 TEST_CASE("autograd.variable: every operation prints its name in grad_fn") {
-  const Variable x = Variable::leaf(Tensor::ones({1, 1}));
+  const Variable x = Variable::leaf(There::ones({1, 1}));
   const Variable pair[] = {x, x};
-  const Tensor target = Tensor::of<std::int64_t>({0});
+  const Tensor target = There::of<std::int64_t>({0});
   const std::pair<Variable, const char*> rows[] = {{x + x, "Add"},
                                                    {x - x, "Sub"},
                                                    {x * x, "Mul"},
@@ -71,7 +73,7 @@ TEST_CASE("autograd.variable: copies are the same variable, detached ones are no
 }
 
 TEST_CASE("autograd.variable: a tensor becomes a leaf by set_requires_grad") {
-  Variable x(Tensor::of<float>({2}));
+  Variable x(There::of<float>({2}));
   CHECK(x.is_leaf());
   CHECK(!x.requires_grad());
   x.set_requires_grad(true);
@@ -79,7 +81,7 @@ TEST_CASE("autograd.variable: a tensor becomes a leaf by set_requires_grad") {
   CHECK(x.grad().item<float>() == 4);
   x.set_requires_grad(false);
   CHECK(!(x * x).requires_grad());
-  Variable integers(Tensor::arange(2));
+  Variable integers(There::arange(2));
   CHECK_THROWS_AS(integers.set_requires_grad(true), DTypeError);
   CHECK(!integers.requires_grad());
 }
@@ -92,8 +94,8 @@ TEST_CASE("autograd.variable: results have gradients after retain_grad only, con
   (kept * other).backward();
   CHECK(kept.grad().item<float>() == 4);
   CHECK(!other.grad().defined());
-  CHECK(!Variable(Tensor::of<float>({1})).grad().defined());
-  CHECK_THROWS_WITH_AS(Variable(Tensor::of<float>({1})).set_grad(Tensor::of<float>({1})),
+  CHECK(!Variable(There::of<float>({1})).grad().defined());
+  CHECK_THROWS_WITH_AS(Variable(There::of<float>({1})).set_grad(There::of<float>({1})),
                        "[set_grad] only leaves that require grad hold a gradient",
                        StateError);
   CHECK_THROWS_WITH_AS(x.detach().register_hook([](const Tensor& g) { return g; }),

@@ -1,9 +1,11 @@
 // What a window refuses, and that a refused call leaves gradients as they were (contract 8, 13).
 #include "accrue/autograd/autograd.h"
 #include "accrue/autograd/engine.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
@@ -12,10 +14,10 @@ WindowSpan span_of(std::int64_t size, int lanes = 1) {
 }
 
 Variable batch_of(std::initializer_list<float> values) {
-  return Variable(Tensor::of<float>(values).with_sample_axis({0, 1}));
+  return Variable(There::of<float>(values).with_sample_axis({0, 1}));
 }
 
-void backward(const Variable& y) { Engine({}).run(y, Tensor::ones(y.shape(), y.dtype())); }
+void backward(const Variable& y) { Engine({}).run(y, There::ones(y.shape(), y.dtype())); }
 
 std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
@@ -46,7 +48,7 @@ TEST_CASE("autograd.window_errors: a micro-batch has one backward pass") {
 }
 
 TEST_CASE("autograd.window_errors: plain backward is refused inside a micro-batch") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   Window window;
   window.begin(span_of(1));
   const MicroBatch scope(window, 0, 1);
@@ -57,7 +59,7 @@ TEST_CASE("autograd.window_errors: plain backward is refused inside a micro-batc
 }
 
 TEST_CASE("autograd.window_errors: a finished gradient must be dropped before the next window") {
-  Variable w = Variable::leaf(Tensor::of<float>({1}));
+  Variable w = Variable::leaf(There::of<float>({1}));
   Window window;
   const auto run_window = [&] {
     window.begin(span_of(1));
@@ -79,7 +81,7 @@ TEST_CASE("autograd.window_errors: a finished gradient must be dropped before th
 }
 
 TEST_CASE("autograd.window_errors: a poisoned window does not finish, a dropped one is clean") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   Window window;
   window.begin(span_of(2));
   {
@@ -98,8 +100,8 @@ TEST_CASE("autograd.window_errors: a poisoned window does not finish, a dropped 
 }
 
 TEST_CASE("autograd.window_errors: a hook that throws at the window's end poisons the window") {
-  const Variable first = Variable::leaf(Tensor::of<float>({1}));
-  const Variable second = Variable::leaf(Tensor::of<float>({1}));
+  const Variable first = Variable::leaf(There::of<float>({1}));
+  const Variable second = Variable::leaf(There::of<float>({1}));
   bool throws = true;
   second.register_hook([&](const Tensor& gradient) {
     if (throws) throw ValueError("stop");
@@ -120,7 +122,7 @@ TEST_CASE("autograd.window_errors: a hook that throws at the window's end poison
 }
 
 TEST_CASE("autograd.window_errors: a parameter belongs to one window at a time") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   Window first, second;
   first.begin(span_of(1));
   second.begin(span_of(1));
@@ -146,7 +148,7 @@ TEST_CASE("autograd.window_errors: a parameter belongs to one window at a time")
 }
 
 TEST_CASE("autograd.window_errors: a gradient that arrives whole is refused") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1, 2}));
+  const Variable w = Variable::leaf(There::of<float>({1, 2}));
   Window window;
   window.begin(span_of(1));
   const MicroBatch scope(window, 0, 1);
@@ -159,10 +161,10 @@ TEST_CASE("autograd.window_errors: a gradient that arrives whole is refused") {
 }
 
 TEST_CASE("autograd.window_errors: rows must be those of the micro-batch") {
-  const Variable w = Variable::leaf(Tensor::of<float>({{1, 1}}));
-  const Variable scale = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({{1, 1}}));
+  const Variable scale = Variable::leaf(There::of<float>({1}));
   const auto batch = [](std::int64_t n) {
-    return Variable(Tensor::ones({n, 2}).with_sample_axis({0, 1}));
+    return Variable(There::ones({n, 2}).with_sample_axis({0, 1}));
   };
   Window window;
   window.begin(span_of(4, 2));

@@ -7,6 +7,7 @@
 #include "accrue/autograd/ops/unary.h"
 #include "accrue/autograd/ops/views.h"
 #include "accrue/autograd/window_sum.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/window_reference.h"
 
@@ -27,11 +28,11 @@ WindowSpan span_of(std::int64_t size, int lanes = 1) {
 
 Tensor samples(const Tensor& x) { return x.with_sample_axis({0, 1}); }
 Variable batch_of(std::initializer_list<float> values) {
-  return Variable(samples(Tensor::of<float>(values)));
+  return Variable(samples(There::of<float>(values)));
 }
 
 /// One backward pass; every element of the result has gradient 1.
-void backward(const Variable& y) { Engine({}).run(y, Tensor::ones(y.shape(), y.dtype())); }
+void backward(const Variable& y) { Engine({}).run(y, There::ones(y.shape(), y.dtype())); }
 
 std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
@@ -39,7 +40,7 @@ std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
 TEST_CASE("autograd.window: uses of a parameter add up in forward order, after the tree") {
   // In forward order (2^24 + 1) - 2^24 is 0; in backward order it would be 1.
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   for (const bool in_one_lane : {false, true}) {
     Window window;
     window.begin(span_of(2, in_one_lane ? 1 : 2));
@@ -57,8 +58,8 @@ TEST_CASE("autograd.window: uses of a parameter add up in forward order, after t
 }
 
 TEST_CASE("autograd.window: a parameter may be unused in some micro-batches or in all") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
-  const Variable never = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
+  const Variable never = Variable::leaf(There::of<float>({1}));
   Window window;
   window.begin(span_of(6, 2));
   for (std::int64_t i = 0; i < 6; i += 2) {
@@ -71,15 +72,15 @@ TEST_CASE("autograd.window: a parameter may be unused in some micro-batches or i
 }
 
 TEST_CASE("autograd.window: rows without gradient add nothing, whatever their values") {
-  const Variable w = Variable::leaf(Tensor::of<float>({{1, 1}}));
-  const Variable scale = Variable::leaf(Tensor::of<float>({2}));
+  const Variable w = Variable::leaf(There::of<float>({{1, 1}}));
+  const Variable scale = Variable::leaf(There::of<float>({2}));
   Window window;
   window.begin(span_of(3, 2));
   {
     const MicroBatch scope(window, 0, 3);
-    const Variable x(samples(Tensor::of<float>({{1, 2}, {kInf, NAN}, {3, 4}})));
+    const Variable x(samples(There::of<float>({{1, 2}, {kInf, NAN}, {3, 4}})));
     const Variable y = linear(x, w) * scale;
-    Engine({}).run(y, Tensor::of<float>({{1}, {0}, {-0.0F}}));
+    Engine({}).run(y, There::of<float>({{1}, {0}, {-0.0F}}));
   }
   window.finish(1);
   CHECK(values(w.grad()) == std::vector<float>{2, 4});
@@ -87,13 +88,13 @@ TEST_CASE("autograd.window: rows without gradient add nothing, whatever their va
 }
 
 TEST_CASE("autograd.window: a gradient of -0 becomes +0") {
-  const Variable w = Variable::leaf(Tensor::of<float>({{1}}));
+  const Variable w = Variable::leaf(There::of<float>({{1}}));
   Window window;
   window.begin(span_of(1));
   {
     const MicroBatch scope(window, 0, 1);
-    const Variable x(samples(Tensor::of<float>({{1e-30F}})));
-    Engine({}).run(linear(x, w), Tensor::of<float>({{-1e-30F}}));
+    const Variable x(samples(There::of<float>({{1e-30F}})));
+    Engine({}).run(linear(x, w), There::of<float>({{-1e-30F}}));
   }
   window.finish(1);
   CHECK(w.grad().item<float>() == 0);
@@ -101,7 +102,7 @@ TEST_CASE("autograd.window: a gradient of -0 becomes +0") {
 }
 
 TEST_CASE("autograd.window: a gradient is readable at the window's end only") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   Window window;
   window.begin(span_of(2));
   for (const std::int64_t i : {0, 1}) {
@@ -117,11 +118,11 @@ TEST_CASE("autograd.window: a gradient is readable at the window's end only") {
 }
 
 TEST_CASE("autograd.window: hooks see the divided gradient once, at the window's end") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   std::vector<float> seen;
   w.register_hook([&](const Tensor& gradient) {
     seen.push_back(gradient.item<float>());
-    return Tensor::full(gradient.shape(), 7);
+    return There::full(gradient.shape(), 7);
   });
   Window window;
   window.begin(span_of(4, 2));
@@ -136,7 +137,7 @@ TEST_CASE("autograd.window: hooks see the divided gradient once, at the window's
 }
 
 TEST_CASE("autograd.window: a dropped window leaves nothing behind") {
-  const Variable w = Variable::leaf(Tensor::of<float>({1}));
+  const Variable w = Variable::leaf(There::of<float>({1}));
   Window window;
   for (const bool destroyed : {false, true}) {
     Window other;
@@ -165,7 +166,7 @@ TEST_CASE("autograd.window: a dropped window leaves nothing behind") {
 }
 
 TEST_CASE("autograd.window: forward passes under no_grad are no uses") {
-  const Variable w = Variable::leaf(Tensor::of<float>({2}));
+  const Variable w = Variable::leaf(There::of<float>({2}));
   Window window;
   window.begin(span_of(2));
   for (const std::int64_t i : {0, 1}) {
@@ -181,13 +182,13 @@ TEST_CASE("autograd.window: forward passes under no_grad are no uses") {
 }
 
 TEST_CASE("autograd.window: parameters of size 0 and windows of empty micro-batches work") {
-  const Variable w = Variable::leaf(Tensor::zeros({2, 0}));
-  const Variable b = Variable::leaf(Tensor::zeros({2}));
+  const Variable w = Variable::leaf(There::zeros({2, 0}));
+  const Variable b = Variable::leaf(There::zeros({2}));
   Window window;
   window.begin(span_of(2, 2));
   for (const std::int64_t i : {0, 1, 2}) {
     const MicroBatch scope(window, i, std::min<std::int64_t>(i + 1, 2));
-    backward(linear(Variable(samples(Tensor::zeros({i < 2 ? 1 : 0, 0}))), w, b));
+    backward(linear(Variable(samples(There::zeros({i < 2 ? 1 : 0, 0}))), w, b));
   }
   window.finish(1);
   CHECK(w.grad().shape() == Shape{2, 0});
@@ -196,7 +197,7 @@ TEST_CASE("autograd.window: parameters of size 0 and windows of empty micro-batc
   window.begin(span_of(2, 2));
   {
     const MicroBatch scope(window, 0, 0);
-    backward(linear(Variable(samples(Tensor::zeros({0, 0}))), w.detach(), b));
+    backward(linear(Variable(samples(There::zeros({0, 0}))), w.detach(), b));
   }
   window.finish(1);
   CHECK(values(b.grad()) == std::vector<float>{0, 0});
@@ -228,7 +229,7 @@ TEST_CASE("autograd.window: the sum of row losses is a tree over lanes, then one
       }
     }
     const double wanted = tree(sums)[0];
-    const Tensor whole = Tensor::from(rows, {26});
+    const Tensor whole = There::from(rows, {26});
     for (const std::vector<Range>& split : splits_of(13, random)) {
       Window window;
       window.begin(span);

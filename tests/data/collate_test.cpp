@@ -2,6 +2,7 @@
 #include "accrue/data/collate.h"
 
 #include "accrue/core/error.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <rapidcheck.h>
@@ -15,29 +16,30 @@ using accrue::data::default_collate;
 using accrue::data::pad_sequence;
 using accrue::data::PadCollate;
 using accrue::data::Sample;
+using accrue::test::There;
 
 namespace {
 
 std::vector<Tensor> tokens(std::initializer_list<std::int64_t> values) {
-  return {Tensor::of<std::int64_t>(values), Tensor::of<std::int64_t>(values)};
+  return {There::of<std::int64_t>(values), There::of<std::int64_t>(values)};
 }
 
 }  // namespace
 
 TEST_CASE("data.collate: fields are stacked along a first dimension that counts samples") {
-  const std::vector<Sample> samples{{{Tensor::of<float>({1, 2}), Tensor::scalar<std::int64_t>(5)}},
-                                    {{Tensor::of<float>({3, 4}), Tensor::scalar<std::int64_t>(6)}},
-                                    {{Tensor::of<float>({7, 8}), Tensor::scalar<std::int64_t>(9)}}};
+  const std::vector<Sample> samples{{{There::of<float>({1, 2}), There::scalar<std::int64_t>(5)}},
+                                    {{There::of<float>({3, 4}), There::scalar<std::int64_t>(6)}},
+                                    {{There::of<float>({7, 8}), There::scalar<std::int64_t>(9)}}};
   const std::vector<Tensor> batch = default_collate(samples);
   REQUIRE(batch.size() == 2);
-  CHECK(equal_bits(batch[0], Tensor::of<float>({{1, 2}, {3, 4}, {7, 8}})));
-  CHECK(equal_bits(batch[1], Tensor::of<std::int64_t>({5, 6, 9})));
+  CHECK(equal_bits(batch[0], There::of<float>({{1, 2}, {3, 4}, {7, 8}})));
+  CHECK(equal_bits(batch[1], There::of<std::int64_t>({5, 6, 9})));
   for (const Tensor& field : batch) CHECK(field.sample_axis() == SampleAxis{0, 1});
 }
 
 TEST_CASE("data.collate: samples cut from a batch, or marked as mixed, are constants") {
-  const Tensor batch = Tensor::of<float>({{1, 2}, {3, 4}}).with_sample_axis({0, 1});
-  Tensor mixed = Tensor::zeros({2});
+  const Tensor batch = There::of<float>({{1, 2}, {3, 4}}).with_sample_axis({0, 1});
+  Tensor mixed = There::zeros({2});
   mixed.copy_from(batch.select(0, 1));
   REQUIRE(mixed.sample_axis().is_mixed());
   const std::vector<Sample> samples{{{batch.select(0, 0)}}, {{mixed}}};
@@ -46,19 +48,19 @@ TEST_CASE("data.collate: samples cut from a batch, or marked as mixed, are const
 }
 
 TEST_CASE("data.collate: strided samples are stacked by their elements") {
-  const Tensor table = Tensor::of<float>({{1, 2}, {3, 4}});
+  const Tensor table = There::of<float>({{1, 2}, {3, 4}});
   const std::vector<Sample> samples{{{table.select(1, 0)}}, {{table.select(1, 1)}}};
-  CHECK(equal_bits(default_collate(samples)[0], Tensor::of<float>({{1, 3}, {2, 4}})));
+  CHECK(equal_bits(default_collate(samples)[0], There::of<float>({{1, 3}, {2, 4}})));
 }
 
 TEST_CASE("data.collate: samples that differ are named") {
-  const Tensor two = Tensor::zeros({2});
-  const std::vector<Sample> shapes{{{two}, 4}, {{two}, 9}, {{Tensor::zeros({3})}, 7}};
+  const Tensor two = There::zeros({2});
+  const std::vector<Sample> shapes{{{two}, 4}, {{two}, 9}, {{There::zeros({3})}, 7}};
   CHECK_THROWS_WITH_AS(default_collate(shapes),
                        "[default_collate] shapes must agree, got [2] at sample 4 and [3] at sample "
                        "7; PadCollate joins sequences of unequal length",
                        ShapeError);
-  const std::vector<Sample> ranks{{{two}, 4}, {{Tensor::zeros({2, 1})}, 7}};
+  const std::vector<Sample> ranks{{{two}, 4}, {{There::zeros({2, 1})}, 7}};
   CHECK_THROWS_WITH_AS(
       default_collate(ranks),
       "[default_collate] shapes must agree, got [2] at sample 4 and [2, 1] at sample 7",
@@ -92,12 +94,12 @@ TEST_CASE("data.collate: absent samples, fields and tensors are refused") {
 
 TEST_CASE("data.collate: pad_sequence pads with zeros as torch does") {
   const std::vector<Tensor> sequences{
-      Tensor::of<float>({1, 2, 3}), Tensor::zeros({0}), Tensor::of<float>({4, 5})};
+      There::of<float>({1, 2, 3}), There::zeros({0}), There::of<float>({4, 5})};
   const Tensor rows = pad_sequence(sequences);
-  CHECK(equal_bits(rows, Tensor::of<float>({{1, 2, 3}, {0, 0, 0}, {4, 5, 0}})));
+  CHECK(equal_bits(rows, There::of<float>({{1, 2, 3}, {0, 0, 0}, {4, 5, 0}})));
   CHECK(rows.sample_axis() == SampleAxis{0, 1});
   const Tensor columns = pad_sequence(sequences, -1, false);
-  CHECK(equal_bits(columns, Tensor::of<float>({{1, -1, 4}, {2, -1, 5}, {3, -1, -1}})));
+  CHECK(equal_bits(columns, There::of<float>({{1, -1, 4}, {2, -1, 5}, {3, -1, -1}})));
   CHECK(columns.sample_axis() == SampleAxis{1, 1});
 }
 
@@ -109,7 +111,7 @@ TEST_CASE("data.collate: pad_sequence keeps every element and pads the rest") {
     const int width = *rc::gen::inRange(1, 4);
     const bool batch_first = *rc::gen::arbitrary<bool>();
     std::vector<Tensor> sequences;
-    const Tensor numbers = Tensor::arange(10000);
+    const Tensor numbers = There::arange(10000);
     std::int64_t start = 0;
     for (const int length : lengths) {
       sequences.push_back(numbers.narrow(0, start, length * width).reshape({length, width}));
@@ -134,37 +136,37 @@ TEST_CASE("data.collate: pad_sequence keeps every element and pads the rest") {
 TEST_CASE("data.collate: sequences that cannot be padded are refused") {
   CHECK_THROWS_WITH_AS(
       pad_sequence({}), "[pad_sequence] at least one sequence must be given, got none", ValueError);
-  const std::vector<Tensor> widths{Tensor::zeros({2, 3}), Tensor::zeros({4, 5})};
+  const std::vector<Tensor> widths{There::zeros({2, 3}), There::zeros({4, 5})};
   CHECK_THROWS_WITH_AS(pad_sequence(widths),
                        "[pad_sequence] shapes must agree except in the first dimension, got [2, 3] "
                        "at sample 0 and [4, 5] at sample 1",
                        ShapeError);
-  const std::vector<Tensor> scalar{Tensor::scalar(1.0f)};
+  const std::vector<Tensor> scalar{There::scalar(1.0f)};
   CHECK_THROWS_WITH_AS(
       pad_sequence(scalar),
       "[pad_sequence] a sequence must have a dimension of time, got a scalar at sample 0",
       ShapeError);
   const std::vector<Tensor> undefined{Tensor{}};
   CHECK_THROWS_AS(pad_sequence(undefined), ShapeError);
-  const std::vector<Tensor> bytes{Tensor::of<std::uint8_t>({1}), Tensor::of<std::uint8_t>({1, 2})};
+  const std::vector<Tensor> bytes{There::of<std::uint8_t>({1}), There::of<std::uint8_t>({1, 2})};
   CHECK_THROWS_AS(pad_sequence(bytes, -100), ValueError);
 }
 
 TEST_CASE("data.collate: PadCollate pads inputs with 0 and labels with -100") {
   const std::vector<Sample> samples{{tokens({1, 2, 3})}, {tokens({4})}};
   const std::vector<Tensor> batch = PadCollate{}(samples);
-  CHECK(equal_bits(batch[0], Tensor::of<std::int64_t>({{1, 2, 3}, {4, 0, 0}})));
-  CHECK(equal_bits(batch[1], Tensor::of<std::int64_t>({{1, 2, 3}, {4, -100, -100}})));
+  CHECK(equal_bits(batch[0], There::of<std::int64_t>({{1, 2, 3}, {4, 0, 0}})));
+  CHECK(equal_bits(batch[1], There::of<std::int64_t>({{1, 2, 3}, {4, -100, -100}})));
   CHECK(batch[1].sample_axis() == SampleAxis{0, 1});
 }
 
 TEST_CASE("data.collate: PadCollate takes a value per field and stacks scalars") {
   const auto sample = [](std::initializer_list<std::int64_t> values, std::int64_t id) {
-    return Sample{{Tensor::of(values), Tensor::scalar(id), Tensor::of(values)}, id};
+    return Sample{{There::of(values), There::scalar(id), There::of(values)}, id};
   };
   const std::vector<Sample> samples{sample({1}, 8), sample({2, 3}, 9)};
   const std::vector<Tensor> batch = PadCollate{{50256}}(samples);
-  CHECK(equal_bits(batch[0], Tensor::of<std::int64_t>({{1, 50256}, {2, 3}})));
-  CHECK(equal_bits(batch[1], Tensor::of<std::int64_t>({8, 9})));
-  CHECK(equal_bits(batch[2], Tensor::of<std::int64_t>({{1, 0}, {2, 3}})));
+  CHECK(equal_bits(batch[0], There::of<std::int64_t>({{1, 50256}, {2, 3}})));
+  CHECK(equal_bits(batch[1], There::of<std::int64_t>({8, 9})));
+  CHECK(equal_bits(batch[2], There::of<std::int64_t>({{1, 0}, {2, 3}})));
 }

@@ -3,6 +3,7 @@
 
 #include "accrue/data/data_loader.h"
 #include "accrue/data/tensor_dataset.h"
+#include "accrue/tests/support/device.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -20,7 +21,7 @@ inline TensorDataset counting(std::int64_t n) {
     inputs.insert(inputs.end(), {static_cast<float>(i), static_cast<float>(10 * i)});
     labels.push_back(-i);
   }
-  return TensorDataset({Tensor::from(inputs, {n, 2}), Tensor::from(labels, {n})});
+  return TensorDataset({test::There::from(inputs, {n, 2}), test::There::from(labels, {n})});
 }
 
 /// Six samples; one cannot be read and the last has another shape.
@@ -30,7 +31,7 @@ struct BrokenAt : Dataset {
   std::int64_t size() const override { return 6; }
   Sample get(std::int64_t index) const override {
     if (index == broken) throw std::runtime_error("disk on fire");
-    return {{Tensor::zeros({index == 5 ? 3 : 2})}};
+    return {{test::There::zeros({index == 5 ? 3 : 2})}};
   }
 };
 

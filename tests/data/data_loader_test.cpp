@@ -6,6 +6,7 @@
 #include "accrue/data/tensor_dataset.h"
 #include "accrue/data/window_plan.h"
 #include "accrue/tests/data/counting.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ using accrue::data::DataLoaderOptions;
 using accrue::data::PadCollate;
 using accrue::data::Sample;
 using accrue::data::TensorDataset;
+using accrue::test::There;
 using namespace accrue::data::testing;
 
 namespace {
@@ -66,8 +68,8 @@ TEST_CASE("data.data_loader: batches hold inputs, labels and indices with a samp
   std::vector<Batch> batches;
   for (const Batch& batch : loader) batches.push_back(batch);
   REQUIRE(batches.size() == 3);
-  CHECK(equal_bits(batches[1].inputs, Tensor::of<float>({{2, 20}, {3, 30}})));
-  CHECK(equal_bits(batches[1].labels, Tensor::of<std::int64_t>({-2, -3})));
+  CHECK(equal_bits(batches[1].inputs, There::of<float>({{2, 20}, {3, 30}})));
+  CHECK(equal_bits(batches[1].labels, There::of<std::int64_t>({-2, -3})));
   CHECK(batches[1].inputs.sample_axis() == SampleAxis{0, 1});
   CHECK(batches[1].labels.sample_axis() == SampleAxis{0, 1});
   CHECK(batches[2].indices == Indices{4});
@@ -75,8 +77,8 @@ TEST_CASE("data.data_loader: batches hold inputs, labels and indices with a samp
 }
 
 TEST_CASE("data.data_loader: fields from the third on are others, one field has no labels") {
-  const Tensor x = Tensor::of<float>({1, 2});
-  const DataLoader four(TensorDataset({x, x, x, Tensor::of<float>({3, 4})}));
+  const Tensor x = There::of<float>({1, 2});
+  const DataLoader four(TensorDataset({x, x, x, There::of<float>({3, 4})}));
   const Indices second{1};
   REQUIRE(four.load(second).others.size() == 2);
   CHECK(four.load(second).others[1].item<float>() == 4);
@@ -87,7 +89,7 @@ TEST_CASE("data.data_loader: fields from the third on are others, one field has 
 TEST_CASE("data.data_loader: load follows any indices, also repeated ones") {
   const DataLoader loader(counting(5), {.batch_size = 2});
   const Batch batch = loader.load(Indices{4, 0, 4});
-  CHECK(equal_bits(batch.labels, Tensor::of<std::int64_t>({-4, 0, -4})));
+  CHECK(equal_bits(batch.labels, There::of<std::int64_t>({-4, 0, -4})));
   CHECK(batch.indices == Indices{4, 0, 4});
 }
 
@@ -115,13 +117,13 @@ TEST_CASE("data.data_loader: a collate of the user's choice makes the batches") 
   struct Words : data::Dataset {
     std::int64_t size() const override { return 4; }
     Sample get(std::int64_t index) const override {
-      const Tensor tokens = Tensor::arange(index + 1);
+      const Tensor tokens = There::arange(index + 1);
       return {{tokens, tokens}};
     }
   };
   DataLoader loader(Words(), {.batch_size = 2, .collate = PadCollate{}});
   auto it = loader.begin();
-  CHECK(equal_bits(it->labels, Tensor::of<std::int64_t>({{0, -100}, {0, 1}})));
+  CHECK(equal_bits(it->labels, There::of<std::int64_t>({{0, -100}, {0, 1}})));
   CHECK(loader.load({}).inputs.shape() == Shape{0, 1});
 }
 

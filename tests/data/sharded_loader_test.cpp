@@ -3,6 +3,7 @@
 
 #include "accrue/core/error.h"
 #include "accrue/data/tensor_dataset.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -18,6 +19,7 @@ using accrue::data::IndexBatch;
 using accrue::data::ShardedLoader;
 using accrue::data::ShardOptions;
 using accrue::data::TensorDataset;
+using accrue::test::There;
 using nlohmann::json;
 
 namespace {
@@ -32,7 +34,7 @@ std::vector<IndexBatch> walk(ShardedLoader loader) {
 }
 
 DataLoader indices(std::int64_t count, accrue::data::DataLoaderOptions options) {
-  return DataLoader(TensorDataset({Tensor::arange(count)}), std::move(options));
+  return DataLoader(TensorDataset({There::arange(count)}), std::move(options));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "accrue/core/error.h"
 #include "accrue/data/stream_loader.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -19,6 +20,7 @@ using accrue::data::RoundReader;
 using accrue::data::ShardOptions;
 using accrue::data::StreamLoader;
 using accrue::data::StreamShard;
+using accrue::test::There;
 using nlohmann::json;
 
 namespace {
@@ -59,7 +61,7 @@ struct Indices : accrue::data::IterableDataset {
     std::optional<accrue::data::Sample> next() override {
       if (next_number == end) return std::nullopt;
       return accrue::data::Sample{
-          {accrue::Tensor::full({}, static_cast<double>(next_number++), accrue::DType::int64)}};
+          {There::full({}, static_cast<double>(next_number++), accrue::DType::int64)}};
     }
   };
   std::unique_ptr<accrue::data::SampleStream> open(std::int64_t) const override {

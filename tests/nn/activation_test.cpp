@@ -2,13 +2,16 @@
 #include "accrue/nn/activation.h"
 
 #include "accrue/nn/sequential.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 namespace accrue::nn {
 namespace {
 
+using test::There;
+
 TEST_CASE("nn.activation: each layer is its function") {
-  const Variable x = Tensor::of<float>({{-1.5f, 0, 2}, {0.25f, -3, 1}});
+  const Variable x = There::of<float>({{-1.5f, 0, 2}, {0.25f, -3, 1}});
   const auto check = [&](Layer&& layer, const Variable& expected) {
     CAPTURE(layer.str());
     CHECK(layer(x).value().to_vector<float>() == expected.value().to_vector<float>());

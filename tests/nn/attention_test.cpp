@@ -2,17 +2,20 @@
 #include "accrue/nn/attention.h"
 
 #include "accrue/core/bits.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
 
 using namespace accrue;
+using accrue::test::there;
+using accrue::test::There;
 
 namespace {
 
 const Tensor& tokens() {
   static const Tensor x =
-      Tensor::of<float>({{1, 2, 3, 4}, {0, -1, 1, 0.5f}, {2, 0, 0, -2}}).unsqueeze(0);
+      There::of<float>({{1, 2, 3, 4}, {0, -1, 1, 0.5f}, {2, 0, 0, -2}}).unsqueeze(0);
   return x;
 }
 
@@ -47,6 +50,7 @@ TEST_CASE("nn.attention: parameters have torch's bits, names and order") {
 TEST_CASE("nn.attention: results are torch's, with and without a causal mask") {
   Generator generator(0);
   nn::MultiheadAttention layer(4, 2, true, false, generator);
+  there(layer);
   check_close(layer(Variable(tokens())).value(),
               {-1.1226,
                -0.3377,
@@ -62,6 +66,7 @@ TEST_CASE("nn.attention: results are torch's, with and without a causal mask") {
                -0.6548});
   generator.manual_seed(0);
   nn::MultiheadAttention causal(4, 2, true, true, generator);
+  there(causal);
   check_close(causal(Variable(tokens())).value(),
               {-1.3806,
                -0.1699,
@@ -79,8 +84,9 @@ TEST_CASE("nn.attention: results are torch's, with and without a causal mask") {
 
 TEST_CASE("nn.attention: padding behind a causal sequence changes no bit of it") {
   nn::MultiheadAttention layer(4, 2, true, true);
+  there(layer);
   const Tensor y = layer(Variable(tokens())).value();
-  Tensor padded = Tensor::full({1, 50, 4}, HUGE_VAL);
+  Tensor padded = There::full({1, 50, 4}, HUGE_VAL);
   padded.narrow(1, 0, 3).copy_from(tokens());
   CHECK(equal_bits(layer(Variable(padded)).value().narrow(1, 0, 3), y));
 }
@@ -92,8 +98,8 @@ TEST_CASE("nn.attention: wrong sizes are refused") {
                        ValueError);
   CHECK_THROWS_AS(nn::MultiheadAttention(0, 1), ValueError);
   nn::MultiheadAttention layer(4, 2);
-  CHECK_THROWS_WITH_AS(layer(Variable(Tensor::ones({3, 4}))),
+  CHECK_THROWS_WITH_AS(layer(Variable(There::ones({3, 4}))),
                        "[MultiheadAttention] the input must be [B, T, 4], got [3, 4]",
                        ShapeError);
-  CHECK_THROWS_AS(layer(Variable(Tensor::ones({1, 3, 5}))), ShapeError);
+  CHECK_THROWS_AS(layer(Variable(There::ones({1, 3, 5}))), ShapeError);
 }

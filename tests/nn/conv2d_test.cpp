@@ -10,10 +10,14 @@
 #include "accrue/nn/linear.h"
 #include "accrue/nn/pool2d.h"
 #include "accrue/nn/sequential.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 namespace accrue::nn {
 namespace {
+
+using test::there;
+using test::There;
 
 std::string bits(const Module& module) {
   std::string out;
@@ -70,16 +74,16 @@ TEST_CASE("nn.conv2d: values are those of torch 1.13.1") {
   for (std::int64_t i = 0; i < 8; ++i) {
     weight.mutable_data<float>()[i] = static_cast<float>(i) / 4 - 1;
   }
-  Conv2d layer(Variable::leaf(weight),
-               Variable::leaf(Tensor::of<float>({0.5f})),
+  Conv2d layer(Variable::leaf(there(weight)),
+               Variable::leaf(There::of<float>({0.5f})),
                {.stride = 2, .padding = 1});
-  const Variable y = layer(image);
+  const Variable y = layer(there(image));
   CHECK(y.shape() == Shape{1, 1, 2, 2});
   CHECK(y.value().to_vector<float>() == std::vector<float>{0.84375f, 1.53125f, 1.8125f, 2.875f});
 }
 
 /// A net of every layer for images, and the hash of its gradients after one window.
-std::string hash_of_window(const Tensor& images, const std::vector<std::int64_t>& ends) {
+std::string hash_of_window(Tensor images, const std::vector<std::int64_t>& ends) {
   manual_seed(3);
   Sequential net;
   net.add<Conv2d>(1, 4, 3, Conv2dOptions{.padding = 1});
@@ -89,6 +93,8 @@ std::string hash_of_window(const Tensor& images, const std::vector<std::int64_t>
   net.add<AvgPool2d>(2);
   net.add<Flatten>();
   net.add<Linear>(24, 3);
+  there(net);
+  images = images.to(test::device_under_test());
   Window window;
   const std::int64_t count = images.size(0);
   window.begin({.lanes = {.nominal_size = count, .count = 4}, .size = count, .end_lane = 4});
@@ -97,7 +103,7 @@ std::string hash_of_window(const Tensor& images, const std::vector<std::int64_t>
     const MicroBatch scope(window, begin, end);
     const Tensor part = images.narrow(0, begin, end - begin).with_sample_axis({0, 1});
     const Variable y = net(part);
-    Engine({}).run(y, Tensor::ones(y.shape()));
+    Engine({}).run(y, There::ones(y.shape()));
     begin = end;
   }
   window.finish(static_cast<double>(count));
@@ -123,16 +129,19 @@ TEST_CASE("nn.conv2d: a net for images has the same gradients however a window i
 
 TEST_CASE("nn.conv2d: layers over one weight are tied, and sizes of zero work") {
   Conv2d first(1, 1, 1), second(first.weight());
+  there(first);
   CHECK_FALSE(second.bias().defined());
-  sum(second(first(Tensor::ones({1, 1, 2, 2})))).backward();
+  sum(second(first(There::ones({1, 1, 2, 2})))).backward();
   CHECK(first.weight().grad().defined());
 
   Conv2d layer(2, 3, 2);
-  const Variable y = layer(Tensor::zeros({0, 2, 4, 4}));
+  there(layer);
+  const Variable y = layer(There::zeros({0, 2, 4, 4}));
   CHECK(y.shape() == Shape{0, 3, 3, 3});
   sum(y).backward();
-  CHECK(equal_bits(layer.weight().grad(), Tensor::zeros({3, 2, 2, 2})));
-  CHECK(Conv2d(0, 2, 3)(Tensor::zeros({1, 0, 3, 3})).value().to_vector<float>() ==
+  CHECK(equal_bits(layer.weight().grad(), There::zeros({3, 2, 2, 2})));
+  Conv2d empty(0, 2, 3);
+  CHECK(there(empty)(There::zeros({1, 0, 3, 3})).value().to_vector<float>() ==
         std::vector<float>{0, 0});
 }
 
@@ -147,7 +156,7 @@ TEST_CASE("nn.conv2d: wrong sizes and parameters are refused") {
       ValueError);
   CHECK_THROWS_AS(Conv2d(4, 6, 3, {.groups = 0}), ValueError);
   const auto leaf = [](const Shape& shape, DType dtype = DType::float32) {
-    return Variable::leaf(Tensor::ones(shape, dtype));
+    return Variable::leaf(There::ones(shape, dtype));
   };
   CHECK_THROWS_WITH_AS(Conv2d(leaf({2, 3})),
                        "[Conv2d] weight must be [out, in / groups, KH, KW] and bias [out], got "
@@ -157,9 +166,10 @@ TEST_CASE("nn.conv2d: wrong sizes and parameters are refused") {
   CHECK_THROWS_WITH_AS(Conv2d(leaf({2, 3, 1, 1}), leaf({2}, DType::float64)),
                        "[Conv2d] weight and bias must have one dtype, got float32 and float64",
                        DTypeError);
-  CHECK_THROWS_AS(Conv2d(Variable(Tensor::ones({2, 3, 1, 1}))), ValueError);
-  CHECK_THROWS_AS(Conv2d(1, 1, 3)(Tensor::ones({1, 2, 3, 3})), ShapeError);
-  CHECK_THROWS_AS(Conv2d(1, 1, 3, {.stride = 0})(Tensor::ones({1, 1, 3, 3})), ValueError);
+  CHECK_THROWS_AS(Conv2d(Variable(There::ones({2, 3, 1, 1}))), ValueError);
+  Conv2d layer(1, 1, 3), still(1, 1, 3, {.stride = 0});
+  CHECK_THROWS_AS(there(layer)(There::ones({1, 2, 3, 3})), ShapeError);
+  CHECK_THROWS_AS(there(still)(There::ones({1, 1, 3, 3})), ValueError);
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include "accrue/core/counter_generator.h"
 #include "accrue/core/generator.h"
 #include "accrue/nn/sequential.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
@@ -28,7 +30,7 @@ TEST_CASE("nn.dropout: it drops while training and does nothing in evaluation") 
   manual_seed(0);
   nn::Dropout layer(0.5);
   CHECK(layer.str() == "Dropout(p=0.5, inplace=False)");
-  const Variable x(Tensor::ones({10}));
+  const Variable x(There::ones({10}));
   // torch 1.13.1: bernoulli_(.5) after seed 0
   CHECK(layer(x).value().to_vector<float>() == std::vector<float>{0, 0, 2, 0, 0, 0, 2, 2, 0, 2});
   layer.eval();
@@ -54,7 +56,7 @@ TEST_CASE("nn.dropout: in a window the mask is addressed by path and use") {
   Window window;
   window.begin({.lanes = {.nominal_size = 2, .count = 1}, .size = 2}, 5);
   const MicroBatch batch(window, 0, 2);
-  const Variable x(Tensor::ones({2, 40}).with_sample_axis({0, 1}));
+  const Variable x(There::ones({2, 40}).with_sample_axis({0, 1}));
   model.layers[0].forward(x);
   const Tensor second = model.layers[0].forward(x).value();
   const CounterGenerator numbers = CounterGenerator(9, 5, 1, stream_of("layers.0", 1)).at(0);

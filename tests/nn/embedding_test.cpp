@@ -3,9 +3,11 @@
 
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/core/bits.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 TEST_CASE("nn.embedding: weights have torch's bits for the seed") {
   Generator generator(0);
@@ -31,7 +33,8 @@ TEST_CASE("nn.embedding: it prints and names its parameter as torch does") {
 
 TEST_CASE("nn.embedding: the padding row starts at zero and gets no gradient") {
   nn::Embedding layer(4, 2, 2);
-  const Variable y = layer(Variable(Tensor::of<std::int64_t>({2, 1, 1})));
+  test::there(layer);
+  const Variable y = layer(Variable(There::of<std::int64_t>({2, 1, 1})));
   CHECK(y.shape() == Shape{3, 2});
   sum(y).backward();
   CHECK(y.value()[0].to_vector<float>() == std::vector<float>{0, 0});

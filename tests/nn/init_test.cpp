@@ -2,6 +2,7 @@
 #include "accrue/nn/init.h"
 
 #include "accrue/core/bits.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -9,6 +10,8 @@
 
 namespace accrue::nn::init {
 namespace {
+
+using test::There;
 
 TEST_CASE("nn.init: the bound of Linear is torch's, in double") {
   const double slope = std::sqrt(5.0);
@@ -27,7 +30,7 @@ TEST_CASE("nn.init: uniform draws in row-major order of the tensor, whatever its
   Generator generator(0), same(0);
   std::vector<float> expected(6);
   same.uniform(std::span<float>(expected), -0.5, 0.5);
-  Tensor tensor = Tensor::zeros({3, 2}).transpose(0, 1);
+  Tensor tensor = There::zeros({3, 2}).transpose(0, 1);
   uniform(tensor, 0.5, generator);
   CHECK(tensor.to_vector<float>() == expected);
 
@@ -38,7 +41,7 @@ TEST_CASE("nn.init: uniform draws in row-major order of the tensor, whatever its
 
 TEST_CASE("nn.init: no elements draw nothing, and wrong arguments change nothing") {
   Generator generator(0);
-  Tensor nothing = Tensor::empty({0, 3}), some = Tensor::ones({2}), integers = Tensor::arange(3);
+  Tensor nothing = There::empty({0, 3}), some = There::ones({2}), integers = There::arange(3);
   uniform(nothing, 1, generator);
   CHECK_THROWS_AS(uniform(some, -1, generator), ValueError);
   CHECK_THROWS_AS(uniform(some, std::numeric_limits<double>::quiet_NaN(), generator), ValueError);
@@ -51,7 +54,7 @@ TEST_CASE("nn.init: xavier and kaiming fill a weight with torch's bits") {
   // torch 1.13.1, seed 3, a weight [3, 5, 2]: first, second and last element
   const auto check = [](auto fill, std::uint32_t first, std::uint32_t second, std::uint32_t last) {
     Generator generator(3);
-    Tensor weight = Tensor::empty({3, 5, 2});
+    Tensor weight = There::empty({3, 5, 2});
     fill(weight, generator);
     const std::vector<float> w = weight.to_vector<float>();
     CHECK(bits_of(w[0]) == first);
@@ -85,7 +88,7 @@ TEST_CASE("nn.init: fans and gains are torch's, and vectors have no fans") {
   CHECK(gain_of(Nonlinearity::leaky_relu, 0.2) == 1.3867504905630728);
   CHECK(gain_of(Nonlinearity::selu) == 0.75);
   CHECK(gain_of(Nonlinearity::sigmoid) == 1);
-  Tensor vector = Tensor::ones({3}), nothing = Tensor::empty({0, 3});
+  Tensor vector = There::ones({3}), nothing = There::empty({0, 3});
   CHECK_THROWS_WITH_AS(xavier_uniform(vector),
                        "[init] a weight must have two dimensions or more, got [3]",
                        ShapeError);
@@ -99,7 +102,7 @@ TEST_CASE("nn.init: normal draws in row-major order with mean and deviation") {
   Generator generator(0), same(0);
   std::vector<float> expected(6);
   same.normal(std::span<float>(expected), 2, 0.5);
-  Tensor tensor = Tensor::zeros({3, 2}).transpose(0, 1);
+  Tensor tensor = There::zeros({3, 2}).transpose(0, 1);
   normal(tensor, 2, 0.5, generator);
   CHECK(tensor.to_vector<float>() == expected);
   CHECK_THROWS_AS(normal(tensor, 0, -1), ValueError);
@@ -110,7 +113,7 @@ TEST_CASE("nn.init: orthogonal is within rounding of torch's and orthogonal in d
   const auto check = [](const Shape& shape, double gain, const std::vector<float>& expected) {
     CAPTURE(shape);
     Generator generator(0);
-    Tensor weight = Tensor::empty(shape);
+    Tensor weight = There::empty(shape);
     orthogonal(weight, gain, generator);
     const std::vector<float> w = weight.to_vector<float>();
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -131,7 +134,7 @@ TEST_CASE("nn.init: orthogonal is within rounding of torch's and orthogonal in d
       CHECK(std::abs(sum - (i == j ? 4.0 : 0.0)) < 1e-14);
     }
   }
-  Tensor vector = Tensor::ones({3}), nothing = Tensor::empty({0, 3});
+  Tensor vector = There::ones({3}), nothing = There::empty({0, 3});
   CHECK_THROWS_AS(orthogonal(vector), ShapeError);
   orthogonal(nothing, 1, generator);
 }

@@ -5,6 +5,7 @@
 #include "accrue/core/bits.h"
 #include "accrue/nn/activation.h"
 #include "accrue/nn/sequential.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden.h"
 
@@ -12,6 +13,9 @@
 
 namespace accrue::nn {
 namespace {
+
+using test::there;
+using test::There;
 
 std::string bits(const Tensor& tensor) {
   std::string out;
@@ -82,39 +86,42 @@ TEST_CASE("nn.linear: a generator of one's own is used and the default one is no
 
 TEST_CASE("nn.linear: sizes of zero work in forward and backward") {
   Linear no_inputs(0, 2);
+  there(no_inputs);
   CHECK(no_inputs.weight().shape() == Shape{2, 0});
   CHECK(no_inputs.bias().value().to_vector<float>() == std::vector<float>{0, 0});
-  CHECK(no_inputs(Tensor::zeros({3, 0})).value().to_vector<float>() == std::vector<float>(6));
+  CHECK(no_inputs(There::zeros({3, 0})).value().to_vector<float>() == std::vector<float>(6));
 
   Linear no_outputs(2, 0);
-  CHECK(no_outputs(Tensor::zeros({3, 2})).shape() == Shape{3, 0});
+  there(no_outputs);
+  CHECK(no_outputs(There::zeros({3, 2})).shape() == Shape{3, 0});
 
   Linear layer(2, 3);
-  const Variable y = layer(Tensor::zeros({0, 2}));
+  there(layer);
+  const Variable y = layer(There::zeros({0, 2}));
   CHECK(y.shape() == Shape{0, 3});
   sum(y).backward();
-  CHECK(equal_bits(layer.weight().grad(), Tensor::zeros({3, 2})));
-  CHECK(equal_bits(layer.bias().grad(), Tensor::zeros({3})));
+  CHECK(equal_bits(layer.weight().grad(), There::zeros({3, 2})));
+  CHECK(equal_bits(layer.bias().grad(), There::zeros({3})));
 }
 
 TEST_CASE("nn.linear: inputs of any rank keep their leading dimensions") {
-  const Linear reference(Variable::leaf(Tensor::of<float>({{1, 2}, {3, 4}, {5, 6}})),
-                         Variable::leaf(Tensor::of<float>({0, 0, 1})));
+  const Linear reference(Variable::leaf(There::of<float>({{1, 2}, {3, 4}, {5, 6}})),
+                         Variable::leaf(There::of<float>({0, 0, 1})));
   Linear layer(reference.weight(), reference.bias());
-  CHECK(layer(Tensor::of<float>({1, 1})).value().to_vector<float>() ==
-        std::vector<float>{3, 7, 12});
-  CHECK(layer(Tensor::ones({4, 5, 2})).shape() == Shape{4, 5, 3});
+  CHECK(layer(There::of<float>({1, 1})).value().to_vector<float>() == std::vector<float>{3, 7, 12});
+  CHECK(layer(There::ones({4, 5, 2})).shape() == Shape{4, 5, 3});
 }
 
 TEST_CASE("nn.linear: layers over one weight are tied") {
   Linear first(2, 2), second(first.weight());
+  there(first);
   CHECK_FALSE(second.bias().defined());
   CHECK(second.in_features() == 2);
   Sequential net;
   net.add<Linear>(first.weight(), first.bias());
   net.add<Linear>(first.weight());
   CHECK(net.num_parameters() == 6);
-  sum(second(first(Tensor::ones({1, 2})))).backward();
+  sum(second(first(There::ones({1, 2})))).backward();
   CHECK(net.parameters()[0].grad().defined());
 }
 
@@ -123,12 +130,13 @@ TEST_CASE("nn.linear: wrong sizes and parameters are refused") {
       Linear(-1, 2), "[Linear] sizes must be >= 0, got in -1 and out 2", ValueError);
   CHECK_THROWS_AS(Linear(2, -1), ValueError);
   Linear layer(2, 3);
-  CHECK_THROWS_AS(layer(Tensor::ones({4, 3})), ShapeError);
-  CHECK_THROWS_AS(layer(Tensor::ones({})), ShapeError);
+  there(layer);
+  CHECK_THROWS_AS(layer(There::ones({4, 3})), ShapeError);
+  CHECK_THROWS_AS(layer(There::ones({})), ShapeError);
   CHECK_THROWS_AS(layer(Tensor::ones({4, 2}, DType::float64)), DTypeError);
 
   const auto leaf = [](const Shape& shape, DType dtype = DType::float32) {
-    return Variable::leaf(Tensor::ones(shape, dtype));
+    return Variable::leaf(There::ones(shape, dtype));
   };
   CHECK_THROWS_WITH_AS(Linear(leaf({3})),
                        "[Linear] weight must be [out, in] and bias [out], got [3] and no bias",
@@ -139,7 +147,7 @@ TEST_CASE("nn.linear: wrong sizes and parameters are refused") {
   CHECK_THROWS_WITH_AS(Linear(leaf({3, 2}), leaf({3}, DType::float64)),
                        "[Linear] weight and bias must have one dtype, got float32 and float64",
                        DTypeError);
-  CHECK_THROWS_AS(Linear(Variable(Tensor::ones({3, 2}))), ValueError);
+  CHECK_THROWS_AS(Linear(Variable(There::ones({3, 2}))), ValueError);
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/nn/linear.h"
 #include "accrue/nn/sequential.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 namespace accrue::nn {
 namespace {
+
+using test::There;
 
 /// Opens the registration functions to tests.
 struct Open : Module {
@@ -24,10 +27,10 @@ struct Net : Module {
 
   Net() {
     register_module("body", body);
-    scale = register_parameter("scale", Tensor::ones({}));
+    scale = register_parameter("scale", There::ones({}));
     body.register_module("inner", inner);
-    table = body.register_parameter("table", Tensor::arange(6, DType::float32).view({2, 3}));
-    shift = inner.register_parameter("shift", Tensor::zeros({3}));
+    table = body.register_parameter("table", There::arange(6, DType::float32).view({2, 3}));
+    shift = inner.register_parameter("shift", There::zeros({3}));
     inner.register_parameter("weight", table);
   }
 };
@@ -58,7 +61,7 @@ TEST_CASE("nn.module: parameters come in definition order, depth first, tied one
 
 TEST_CASE("nn.module: a module added twice counts once") {
   Open parent, child;
-  child.register_parameter("w", Tensor::ones({2}));
+  child.register_parameter("w", There::ones({2}));
   parent.register_module("a", child);
   parent.register_module("b", child);
   CHECK(names_of(parent.named_parameters()) == std::vector<std::string>{"a.w"});
@@ -67,7 +70,7 @@ TEST_CASE("nn.module: a module added twice counts once") {
 
 TEST_CASE("nn.module: a parameter is a leaf that requires grad, and shares the value given") {
   Open module;
-  Tensor value = Tensor::ones({2});
+  Tensor value = There::ones({2});
   const Variable w = module.register_parameter("w", value);
   CHECK(w.requires_grad());
   CHECK(w.is_leaf());
@@ -78,9 +81,9 @@ TEST_CASE("nn.module: a parameter is a leaf that requires grad, and shares the v
 TEST_CASE("nn.module: buffers are state between parameters and modules, and are not trained") {
   Open parent, child;
   parent.register_module("child", child);
-  child.register_buffer("mean", Tensor::zeros({2}));
-  const Tensor count = parent.register_buffer("count", Tensor::zeros({}, DType::int64));
-  parent.register_parameter("w", Tensor::ones({1}));
+  child.register_buffer("mean", There::zeros({2}));
+  const Tensor count = parent.register_buffer("count", There::zeros({}, DType::int64));
+  parent.register_parameter("w", There::ones({1}));
   parent.register_module("again", child);
   CHECK(names_of(parent.named_buffers()) == std::vector<std::string>{"count", "child.mean"});
   CHECK(names_of(parent.named_parameters()) == std::vector<std::string>{"w"});
@@ -99,7 +102,7 @@ TEST_CASE("nn.module: buffers are state between parameters and modules, and are 
   CHECK(count.item<std::int64_t>() == 7);
   CHECK(child.named_buffers()[0].second.to_vector<float>() == std::vector<float>{3, 3});
   CHECK_THROWS_AS(parent.register_buffer("w", count), ValueError);
-  CHECK_THROWS_AS(parent.register_parameter("count", Tensor::ones({1})), ValueError);
+  CHECK_THROWS_AS(parent.register_parameter("count", There::ones({1})), ValueError);
   CHECK_THROWS_WITH_AS(parent.register_buffer("none", Tensor()),
                        "[register_buffer] \"none\" must be a tensor, got an undefined one",
                        ValueError);
@@ -107,9 +110,9 @@ TEST_CASE("nn.module: buffers are state between parameters and modules, and are 
 
 TEST_CASE("nn.module: names that are empty, dotted or taken are refused") {
   Open module, child;
-  module.register_parameter("w", Tensor::ones({1}));
+  module.register_parameter("w", There::ones({1}));
   module.register_module("m", child);
-  const auto add = [&](const char* name) { module.register_parameter(name, Tensor::ones({1})); };
+  const auto add = [&](const char* name) { module.register_parameter(name, There::ones({1})); };
   CHECK_THROWS_WITH_AS(
       add(""), "[register_parameter] names must have a character and no dot, got \"\"", ValueError);
   CHECK_THROWS_WITH_AS(add("a.b"),
@@ -127,14 +130,14 @@ TEST_CASE("nn.module: names that are empty, dotted or taken are refused") {
 
 TEST_CASE("nn.module: what is no floating leaf cannot be a parameter, and modules form a tree") {
   Open module, child;
-  CHECK_THROWS_AS(module.register_parameter("n", Tensor::arange(3)), DTypeError);
-  const Variable w = Variable::leaf(Tensor::ones({1}));
+  CHECK_THROWS_AS(module.register_parameter("n", There::arange(3)), DTypeError);
+  const Variable w = Variable::leaf(There::ones({1}));
   CHECK_THROWS_WITH_AS(module.register_parameter("sum", w + w),
                        "[register_parameter] \"sum\" must be a leaf, got the result of add; use "
                        "Variable::leaf(value)",
                        ValueError);
   CHECK_THROWS_WITH_AS(
-      module.register_parameter("plain", Variable(Tensor::ones({1}))),
+      module.register_parameter("plain", Variable(There::ones({1}))),
       "[register_parameter] \"plain\" must be a leaf, got a variable without a gradient; use "
       "Variable::leaf(value)",
       ValueError);
@@ -163,7 +166,7 @@ TEST_CASE("nn.module: training mode, freezing and zero_grad reach the whole tree
   net.set_requires_grad(true);
   CHECK(net.shift.requires_grad());
 
-  net.shift.set_grad(Tensor::ones({3}));
+  net.shift.set_grad(There::ones({3}));
   net.zero_grad();
   CHECK_FALSE(net.shift.grad().defined());
 }
@@ -176,22 +179,22 @@ TEST_CASE("nn.module: a state holds the values under all names, and loading copi
   CHECK(state[1].second.shares_storage(net.table.value()));
 
   net.table.mutable_value().fill(7);
-  other.shift.set_grad(Tensor::ones({3}));
+  other.shift.set_grad(There::ones({3}));
   other.load_state_dict(state);
-  CHECK(equal_bits(other.table.value(), Tensor::full({2, 3}, 7)));
+  CHECK(equal_bits(other.table.value(), There::full({2, 3}, 7)));
   CHECK_FALSE(other.table.value().shares_storage(net.table.value()));
   CHECK(other.shift.grad().defined());
 }
 
 TEST_CASE("nn.module: a tied parameter loads from any of its names") {
   Net net;
-  const Tensor nines = Tensor::full({2, 3}, 9);
-  const Tensor scale = Tensor::ones({}), shift = Tensor::zeros({3});
+  const Tensor nines = There::full({2, 3}, 9);
+  const Tensor scale = There::ones({}), shift = There::zeros({3});
   net.load_state_dict(
       {{"body.inner.weight", nines}, {"scale", scale}, {"body.inner.shift", shift}});
   CHECK(equal_bits(net.table.value(), nines));
   CHECK_THROWS_WITH_AS(net.load_state_dict({{"body.inner.weight", nines},
-                                            {"body.table", Tensor::zeros({2, 3})},
+                                            {"body.table", There::zeros({2, 3})},
                                             {"scale", scale},
                                             {"body.inner.shift", shift}}),
                        "[load_state_dict] the state must fit the module, got tied but unequal: "
@@ -204,11 +207,11 @@ TEST_CASE("nn.module: a state that does not fit is refused whole, with every fau
   const StateDict before = {{"table", net.table.value().clone()},
                             {"scale", net.scale.value().clone()}};
   CHECK_THROWS_WITH_AS(
-      net.load_state_dict({{"scale", Tensor::zeros({})},
-                           {"body.table", Tensor::zeros({3, 2})},
+      net.load_state_dict({{"scale", There::zeros({})},
+                           {"body.table", There::zeros({3, 2})},
                            {"body.inner.weight", Tensor::zeros({2, 3}, DType::float64)},
-                           {"bias", Tensor::zeros({1})},
-                           {"scale", Tensor::zeros({})},
+                           {"bias", There::zeros({1})},
+                           {"scale", There::zeros({})},
                            {"body.gain", Tensor()}}),
       "[load_state_dict] the state must fit the module, got missing: body.inner.shift; not in the "
       "module: bias, body.gain; given twice: scale; of another shape or dtype: body.table [3, 2] "

@@ -1,11 +1,13 @@
 // Normalisation layers: torch's names, defaults and numbers.
 #include "accrue/nn/norm.h"
 
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
@@ -34,13 +36,15 @@ TEST_CASE("nn.norm: layers print and name their parameters as torch does") {
 }
 
 TEST_CASE("nn.norm: rows come out with mean 0 and variance 1, or mean square 1") {
-  const Variable x(Tensor::of<float>({{1, 2, 3, 6}, {-4, 0, 0, 4}}));
+  const Variable x(There::of<float>({{1, 2, 3, 6}, {-4, 0, 0, 4}}));
   nn::LayerNorm layer(4);
+  test::there(layer);
   const std::vector<float> y = layer(x).value().to_vector<float>();
   CHECK(y[0] == doctest::Approx(-1.0690429));  // torch 1.13.1
   CHECK(y[3] == doctest::Approx(1.6035644));
   CHECK(y[4] == doctest::Approx(-1.4142126));
   nn::RMSNorm rms(4);
+  test::there(rms);
   const std::vector<float> z = rms(x).value().to_vector<float>();
   CHECK(z[0] == doctest::Approx(1 / std::sqrt(12.5)));
   CHECK(z[7] == doctest::Approx(4 / std::sqrt(8.0)));
@@ -48,9 +52,10 @@ TEST_CASE("nn.norm: rows come out with mean 0 and variance 1, or mean square 1")
 
 TEST_CASE("nn.norm: parameters take part, and equal elements normalise to the bias") {
   nn::LayerNorm layer(3);
+  test::there(layer);
   layer.weight().mutable_value().fill(2);
   layer.bias().mutable_value().fill(0.5);
-  CHECK(layer(Variable(Tensor::full({2, 3}, 7))).value().to_vector<float>() ==
+  CHECK(layer(Variable(There::full({2, 3}, 7))).value().to_vector<float>() ==
         std::vector<float>(6, 0.5f));
 }
 

@@ -4,18 +4,21 @@
 #include "accrue/nn/activation.h"
 #include "accrue/nn/flatten.h"
 #include "accrue/nn/linear.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 namespace accrue::nn {
 namespace {
 
+using test::There;
+
 TEST_CASE("nn.sequential: layers apply in order and their names are their positions") {
   Sequential net;
-  Linear& first = net.add<Linear>(Variable::leaf(Tensor::of<float>({{1}, {-1}})));
+  Linear& first = net.add<Linear>(Variable::leaf(There::of<float>({{1}, {-1}})));
   net.add<ReLU>();
-  net.add<Linear>(Variable::leaf(Tensor::of<float>({{10, 1}})),
-                  Variable::leaf(Tensor::of<float>({0.5f})));
-  CHECK(net(Tensor::of<float>({{2}, {-3}})).value().to_vector<float>() ==
+  net.add<Linear>(Variable::leaf(There::of<float>({{10, 1}})),
+                  Variable::leaf(There::of<float>({0.5f})));
+  CHECK(net(There::of<float>({{2}, {-3}})).value().to_vector<float>() ==
         std::vector<float>{20.5f, 3.5f});
   CHECK(net.size() == 3);
   CHECK(&net[0] == &first);
@@ -43,7 +46,7 @@ TEST_CASE("nn.sequential: pointers can be given at once, and the tree prints as 
 
 TEST_CASE("nn.sequential: an empty one returns its input") {
   Sequential net;
-  const Variable x = Tensor::ones({2});
+  const Variable x = There::ones({2});
   CHECK(net(x).value().shares_storage(x.value()));
 }
 
@@ -57,10 +60,10 @@ TEST_CASE("nn.sequential: null layers and positions outside are refused") {
 }
 
 TEST_CASE("nn.sequential: Flatten merges all dimensions but the samples, or those given") {
-  const Variable x = Tensor::zeros({2, 3, 4, 5});
+  const Variable x = There::zeros({2, 3, 4, 5});
   CHECK(Flatten()(x).shape() == Shape{2, 60});
   CHECK(Flatten(0, 1)(x).shape() == Shape{6, 4, 5});
-  CHECK(Flatten()(Tensor::zeros({0, 3, 4})).shape() == Shape{0, 12});
+  CHECK(Flatten()(There::zeros({0, 3, 4})).shape() == Shape{0, 12});
   CHECK_THROWS_AS(Flatten(1, 7)(x), IndexError);
 }
 

@@ -2,14 +2,16 @@
 #include "accrue/nn/transformer.h"
 
 #include "accrue/core/bits.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 using namespace accrue;
+using accrue::test::There;
 
 namespace {
 
 Tensor tokens() {
-  return Tensor::of<float>({{1, 2, 3, 4}, {0, -1, 1, 0.5f}, {2, 0, 0, -2}}).unsqueeze(0);
+  return There::of<float>({{1, 2, 3, 4}, {0, -1, 1, 0.5f}, {2, 0, 0, -2}}).unsqueeze(0);
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ TEST_CASE("nn.transformer: the block has torch's bits, names and printout") {
 TEST_CASE("nn.transformer: in evaluation the block computes what torch's does") {
   Generator generator(0);
   nn::TransformerBlock block({.embed_dim = 4, .num_heads = 2, .mlp_dim = 16}, generator);
-  block.eval();
+  test::there(block).eval();
   const std::vector<float> y = block(Variable(tokens())).value().to_vector<float>();
   const std::vector<double> wanted = {0.9173304,
                                       1.7537769,
@@ -73,8 +75,9 @@ TEST_CASE("nn.transformer: in evaluation the block computes what torch's does") 
 
 TEST_CASE("nn.transformer: every parameter gets a gradient, also in float32 with dropout") {
   nn::TransformerBlock block({.embed_dim = 4, .num_heads = 2});
+  test::there(block);
   const Variable y = block(Variable(tokens()));
-  y.backward(Tensor::ones(y.shape()));
+  y.backward(There::ones(y.shape()));
   for (const auto& [name, parameter] : block.named_parameters()) {
     CAPTURE(name);
     CHECK(parameter.grad().defined());

@@ -9,6 +9,8 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 TEST_CASE("optim.adagrad: 150 runs of seven steps, some without gradient, match torch 1.13.1") {
   CHECK(tests::check_golden_runs("adagrad", [](const Variable& p, tests::GoldenOptions& given) {
           AdagradOptions o;
@@ -23,11 +25,11 @@ TEST_CASE("optim.adagrad: 150 runs of seven steps, some without gradient, match 
 }
 
 TEST_CASE("optim.adagrad: a saved run continues in the same bits, sums and steps by name") {
-  Variable p = Variable::leaf(test::there(Tensor::ones({2})));
+  Variable p = Variable::leaf(There::ones({2}));
   const AdagradOptions options = {.lr = .1, .lr_decay = .5, .initial_accumulator_value = .25};
   Adagrad first(ParameterList({{"p", p}}), options);
   const auto step = [](Optimizer& optimizer, Variable parameter, double gradient) {
-    parameter.set_grad(test::there(Tensor::full({2}, gradient)));
+    parameter.set_grad(There::full({2}, gradient));
     optimizer.step();
   };
   step(first, p, .5);
@@ -49,7 +51,7 @@ TEST_CASE("optim.adagrad: a saved run continues in the same bits, sums and steps
 }
 
 TEST_CASE("optim.adagrad: options outside their domain are refused") {
-  const Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+  const Variable p = Variable::leaf(There::zeros({1}));
   const auto make = [&](const AdagradOptions& options) { Adagrad({p}, options); };
   CHECK_THROWS_WITH_AS(
       make({.eps = -1}), "[Adagrad] eps must be >= 0 and finite in float32, got -1", ValueError);

@@ -10,10 +10,12 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 /// The parameter after three steps with g_t = (0.1 t, -0.2, 0.3 / t, 0.001).
 template <class AnyAdam, class Options>
 std::string after_three_steps(const Options& options) {
-  Variable p = Variable::leaf(test::there(Tensor::of<float>({0.5f, -1.25f, 2, 0.1f})));
+  Variable p = Variable::leaf(There::of<float>({0.5f, -1.25f, 2, 0.1f}));
   AnyAdam adam({p}, options);
   for (const double t : {1.0, 2.0, 3.0}) {
     p.set_grad(test::there(Tensor::of<double>({0.1 * t, -0.2, 0.3 / t, 0.001}).to(DType::float32)));
@@ -67,13 +69,12 @@ TEST_CASE("optim.adam: 300 runs of seven steps, some without gradient, match tor
 }
 
 TEST_CASE("optim.adam: groups have options of their own") {
-  Variable a = Variable::leaf(test::there(Tensor::ones({1}))),
-           b = Variable::leaf(test::there(Tensor::ones({1})));
+  Variable a = Variable::leaf(There::ones({1})), b = Variable::leaf(There::ones({1}));
   AdamW adamw({{{a}, {.lr = .5, .weight_decay = .5}},
                {{b}, {.lr = .25, .weight_decay = 0, .amsgrad = true}}});
   CHECK(adamw.num_groups() == 2);
-  a.set_grad(test::there(Tensor::zeros({1})));
-  b.set_grad(test::there(Tensor::zeros({1})));
+  a.set_grad(There::zeros({1}));
+  b.set_grad(There::zeros({1}));
   adamw.step();
   CHECK(a.item<float>() == .75f);
   CHECK(b.item<float>() == 1);
@@ -117,18 +118,18 @@ TEST_CASE("optim.adam: a saved run continues in the same bits, moments and steps
 }
 
 TEST_CASE("optim.adam: steps are counted in 64 bits") {
-  Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+  Variable p = Variable::leaf(There::zeros({1}));
   Adam adam(ParameterList({{"p", p}}), {.lr = .5});
   step_with(adam, p, 1);
   OptimizerState state = adam.state();
-  state[1].second = Tensor::full({}, 0x1p53, DType::int64);
+  state[1].second = There::full({}, 0x1p53, DType::int64);
   adam.load_state(state);
   step_with(adam, p, 1);
   CHECK(adam.state()[1].second.item<std::int64_t>() == (std::int64_t{1} << 53) + 1);
 }
 
 TEST_CASE("optim.adam: a gradient whose square underflows moves nothing") {
-  Variable p = Variable::leaf(test::there(Tensor::ones({1})));
+  Variable p = Variable::leaf(There::ones({1}));
   Adam adam({p}, {.lr = .1});
   step_with(adam, p, 1e-30);
   CHECK(p.item<float>() == 1);
@@ -136,7 +137,7 @@ TEST_CASE("optim.adam: a gradient whose square underflows moves nothing") {
 }
 
 TEST_CASE("optim.adam: a gradient that is not finite changes neither moments nor steps") {
-  Variable p = Variable::leaf(test::there(Tensor::ones({1})));
+  Variable p = Variable::leaf(There::ones({1}));
   Adam adam({p}, {.lr = .1});
   step_with(adam, p, 1);
   const float before = p.item<float>(), average = adam.state()[2].second.item<float>();
@@ -155,12 +156,12 @@ TEST_CASE("optim.adam: float64 parameters step in double") {
 }
 
 TEST_CASE("optim.adam: a state with half of its slots is refused") {
-  Variable p = Variable::leaf(test::there(Tensor::ones({1})));
+  Variable p = Variable::leaf(There::ones({1}));
   Adam adam(ParameterList({{"p", p}}), {.lr = .5});
   step_with(adam, p, 1);
   OptimizerState state = adam.state();
   state.erase(state.begin() + 2);
-  state[1].second = Tensor::full({}, -1, DType::int64);
+  state[1].second = There::full({}, -1, DType::int64);
   CHECK_THROWS_WITH_AS(adam.load_state(state),
                        "[load_state] the state must fit the optimizer; step.p must be >= 0, got "
                        "-1; exp_avg.p is missing; nothing was loaded",
@@ -169,7 +170,7 @@ TEST_CASE("optim.adam: a state with half of its slots is refused") {
 }
 
 TEST_CASE("optim.adam: options outside their domain are refused") {
-  const Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+  const Variable p = Variable::leaf(There::zeros({1}));
   const auto make = [&](const AdamOptions& options) { Adam({p}, options); };
   const double nan = std::nan(""), inf = HUGE_VAL;
   CHECK_THROWS_WITH_AS(make({.beta1 = 1}), "[Adam] beta1 must lie in [0, 1), got 1", ValueError);

@@ -13,10 +13,12 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 constexpr double kInf = HUGE_VAL;
 
 Variable with_grad(const Tensor& gradient) {
-  Variable p = Variable::leaf(test::there(Tensor::zeros(gradient.shape(), gradient.dtype())));
+  Variable p = Variable::leaf(There::zeros(gradient.shape(), gradient.dtype()));
   p.set_grad(test::there(gradient));
   return p;
 }
@@ -24,8 +26,8 @@ Variable with_grad(const Tensor& gradient) {
 std::vector<float> grad_of(const Variable& p) { return p.grad().to_vector<float>(); }
 
 TEST_CASE("optim.clip: the norm is taken in double and gradients are scaled in torch's way") {
-  const Variable a = with_grad(Tensor::of<float>({3, -4, 12}));
-  const Variable b = with_grad(Tensor::of<float>({{1, 2}, {2, 4}}));
+  const Variable a = with_grad(There::of<float>({3, -4, 12}));
+  const Variable b = with_grad(There::of<float>({{1, 2}, {2, 4}}));
   CHECK(clip_grad_norm({a, b}, 1) == std::sqrt(194.0));
   const float c = static_cast<float>(1.0 / (std::sqrt(194.0) + 1e-6));
   CHECK(grad_of(a) == std::vector<float>{3 * c, -4 * c, 12 * c});
@@ -45,13 +47,13 @@ TEST_CASE("optim.clip: squares add up block by block, gradients left to right") 
       const double x = g[static_cast<std::size_t>(j)];
       return x * x;
     });
-    parameters.push_back(with_grad(Tensor::from(g, {n})));
+    parameters.push_back(with_grad(There::from(g, {n})));
   }
   CHECK(hex16(clip_grad_norm(parameters, kInf)) == hex16(std::sqrt(total)));
 }
 
 TEST_CASE("optim.clip: gradients within the limit keep their bits") {
-  const Variable p = with_grad(Tensor::of<float>({0.1f, -0.3f}));
+  const Variable p = with_grad(There::of<float>({0.1f, -0.3f}));
   const std::uint64_t version = p.grad().version();
   CHECK(clip_grad_norm({p}, 1) == doctest::Approx(std::sqrt(0.1)));
   CHECK(clip_grad_norm({p}, kInf) > 0);
@@ -59,7 +61,7 @@ TEST_CASE("optim.clip: gradients within the limit keep their bits") {
 }
 
 TEST_CASE("optim.clip: infinity takes the largest magnitude, and 0 makes zeros") {
-  const Variable a = with_grad(Tensor::of<float>({1, -8})), b = with_grad(Tensor::of<float>({4}));
+  const Variable a = with_grad(There::of<float>({1, -8})), b = with_grad(There::of<float>({4}));
   CHECK(clip_grad_norm({a, b}, 2, kInf) == 8);
   const float c = static_cast<float>(2.0 / (8.0 + 1e-6));
   CHECK(grad_of(a) == std::vector<float>{c, -8 * c});
@@ -69,13 +71,13 @@ TEST_CASE("optim.clip: infinity takes the largest magnitude, and 0 makes zeros")
 }
 
 TEST_CASE("optim.clip: norms beyond float32 clip right") {
-  const Variable p = with_grad(Tensor::of<float>({3e30f, 4e30f}));
+  const Variable p = with_grad(There::of<float>({3e30f, 4e30f}));
   CHECK(clip_grad_norm({p}, 1) == doctest::Approx(5e30));
   CHECK(grad_of(p)[0] == doctest::Approx(0.6f).epsilon(1e-6));
   CHECK(grad_of(p)[1] == doctest::Approx(0.8f).epsilon(1e-6));
 
   const float max = std::numeric_limits<float>::max();
-  const Variable largest = with_grad(Tensor::full({100, 100}, max));
+  const Variable largest = with_grad(There::full({100, 100}, max));
   CHECK(clip_grad_norm({largest}, 1) == doctest::Approx(100.0 * max));
   CHECK(grad_of(largest)[0] == doctest::Approx(0.01f).epsilon(1e-6));
   CHECK(clip_grad_norm({largest}, 1e-30) == doctest::Approx(1));
@@ -83,7 +85,7 @@ TEST_CASE("optim.clip: norms beyond float32 clip right") {
 }
 
 TEST_CASE("optim.clip: a coefficient below the normal floats keeps all bits of the gradients") {
-  const Variable p = with_grad(Tensor::of<float>({0x1.234568p100f, -0x1.fedcbap120f}));
+  const Variable p = with_grad(There::of<float>({0x1.234568p100f, -0x1.fedcbap120f}));
   const double norm = clip_grad_norm({p}, 0x1p-30);
   const float c = static_cast<float>(0x1p-30 / (norm + 1e-6) * 0x1p64);
   CHECK(grad_of(p) == std::vector<float>{0x1.234568p36f * c, -0x1.fedcbap56f * c});
@@ -91,25 +93,25 @@ TEST_CASE("optim.clip: a coefficient below the normal floats keeps all bits of t
 
 TEST_CASE("optim.clip: no gradients have norm 0, zero gradients stay zero") {
   CHECK(clip_grad_norm({}, 1) == 0);
-  CHECK(clip_grad_norm({Variable::leaf(test::there(Tensor::ones({2})))}, 1) == 0);
-  const Variable zero = with_grad(Tensor::zeros({3}));
+  CHECK(clip_grad_norm({Variable::leaf(There::ones({2}))}, 1) == 0);
+  const Variable zero = with_grad(There::zeros({3}));
   CHECK(clip_grad_norm({zero}, 1) == 0);
   CHECK(clip_grad_norm({zero}, 0) == 0);
   CHECK(grad_of(zero) == std::vector<float>{0, 0, 0});
 }
 
 TEST_CASE("optim.clip: NaN and infinity are refused by name, and no gradient changes") {
-  const Variable fine = with_grad(Tensor::of<float>({30, 40}));
+  const Variable fine = with_grad(There::of<float>({30, 40}));
   for (const double bad : {std::nan(""), kInf, -kInf}) {
     for (const double norm_type : {2.0, kInf}) {
-      const Variable broken = with_grad(Tensor::full({1}, bad));
+      const Variable broken = with_grad(There::full({1}, bad));
       CHECK_THROWS_AS(clip_grad_norm({broken, fine}, 1, norm_type), StateError);
       CHECK_THROWS_AS(clip_grad_norm({fine, broken}, 1, norm_type), StateError);
       CHECK_THROWS_AS(clip_grad_value({fine, broken}, 1), StateError);
       CHECK(grad_of(fine) == std::vector<float>{30, 40});
     }
   }
-  const Variable broken = with_grad(Tensor::of<float>({{1, 2}, {std::nanf(""), 3}}));
+  const Variable broken = with_grad(There::of<float>({{1, 2}, {std::nanf(""), 3}}));
   CHECK_THROWS_WITH_AS(clip_grad_norm(ParameterList({{"fc.bias", fine}, {"fc.weight", broken}}), 1),
                        "[clip_grad_norm] gradients must be finite, got nan at [1, 0] of parameter "
                        "fc.weight [2, 2] (1 such elements); nothing was changed, call zero_grad() "
@@ -123,7 +125,7 @@ TEST_CASE("optim.clip: NaN and infinity are refused by name, and no gradient cha
 }
 
 TEST_CASE("optim.clip: limits and norms that mean nothing are refused") {
-  const Variable p = with_grad(Tensor::of<float>({3, 4}));
+  const Variable p = with_grad(There::of<float>({3, 4}));
   CHECK_THROWS_WITH_AS(
       clip_grad_norm({p}, -1), "[clip_grad_norm] max_norm must be >= 0, got -1", ValueError);
   CHECK_THROWS_WITH_AS(clip_grad_norm({p}, std::nan("")),
@@ -143,7 +145,7 @@ TEST_CASE("optim.clip: limits and norms that mean nothing are refused") {
 }
 
 TEST_CASE("optim.clip: clip_grad_value limits each element") {
-  const Variable p = with_grad(Tensor::of<float>({-5, -0.5f, 0, 2}));
+  const Variable p = with_grad(There::of<float>({-5, -0.5f, 0, 2}));
   clip_grad_value({p}, kInf);
   CHECK(grad_of(p) == std::vector<float>{-5, -0.5f, 0, 2});
   clip_grad_value({p}, 1);
@@ -151,9 +153,9 @@ TEST_CASE("optim.clip: clip_grad_value limits each element") {
 }
 
 TEST_CASE("optim.clip: gradients of any layout are clipped, frozen parameters are left out") {
-  const Variable expanded = with_grad(Tensor::full({1}, 3).expand({4}));
-  const Variable transposed = with_grad(Tensor::of<float>({{0, 4}, {4, 2}}).transpose(0, 1));
-  Variable frozen = with_grad(Tensor::full({1}, 1e6));
+  const Variable expanded = with_grad(There::full({1}, 3).expand({4}));
+  const Variable transposed = with_grad(There::of<float>({{0, 4}, {4, 2}}).transpose(0, 1));
+  Variable frozen = with_grad(There::full({1}, 1e6));
   frozen.set_requires_grad(false);
   CHECK(clip_grad_norm({expanded, frozen, transposed}, 1) == std::sqrt(36.0 + 36.0));
   const float c = static_cast<float>(1.0 / (std::sqrt(72.0) + 1e-6));

@@ -16,7 +16,9 @@
 namespace accrue::optim {
 namespace {
 
-Variable parameter() { return Variable::leaf(test::there(Tensor::of<float>({1, 2, 3}))); }
+using test::There;
+
+Variable parameter() { return Variable::leaf(There::of<float>({1, 2, 3})); }
 
 std::vector<double> numbers(const std::string& line) {
   std::istringstream words(line);
@@ -38,7 +40,7 @@ TEST_CASE("optim.grad_scaler: scales and skipped steps are torch's") {
     std::getline(file, overflows);
     std::getline(file, scales);
     const std::vector<double> wanted = numbers(scales);
-    Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+    Variable p = Variable::leaf(There::zeros({1}));
     SGD sgd({p}, {.lr = 1});
     GradScaler scaler({.init_scale = options[0],
                        .growth_factor = options[1],
@@ -48,7 +50,7 @@ TEST_CASE("optim.grad_scaler: scales and skipped steps are torch's") {
     for (const double overflow : numbers(overflows)) {
       sgd.zero_grad();
       scaler.scale(sum(p)).backward();
-      if (overflow != 0) p.set_grad(test::there(Tensor::full({1}, HUGE_VAL)));
+      if (overflow != 0) p.set_grad(There::full({1}, HUGE_VAL));
       const float before = p.item<float>();
       CHECK(scaler.step(sgd) == (overflow == 0));
       CHECK(p.item<float>() == (overflow == 0 ? before - 1 : before));
@@ -81,8 +83,8 @@ TEST_CASE("optim.grad_scaler: an overflow of one optimizer lowers the scale, the
   GradScaler scaler({.init_scale = 8});
   for (const double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
     scaler.set_scale(8);
-    p.set_grad(test::there(Tensor::from(std::vector<float>{0, static_cast<float>(bad), 0}, {3})));
-    q.set_grad(test::there(Tensor::zeros({3})));
+    p.set_grad(There::from(std::vector<float>{0, static_cast<float>(bad), 0}, {3}));
+    q.set_grad(There::zeros({3}));
     CHECK_FALSE(scaler.step(first));
     CHECK(scaler.step(second));
     scaler.update();
@@ -111,7 +113,7 @@ TEST_CASE("optim.grad_scaler: calls in a wrong order are refused") {
                        "[grad_scaler] a parameter must have a gradient, got none; call "
                        "scale(loss).backward() first",
                        StateError);
-  p.set_grad(test::there(Tensor::ones({3})));
+  p.set_grad(There::ones({3}));
   scaler.unscale(sgd);
   CHECK_THROWS_WITH_AS(scaler.unscale(sgd),
                        "[grad_scaler] gradients can be unscaled once, got a call after unscale(); "

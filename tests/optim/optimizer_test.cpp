@@ -11,8 +11,10 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 Variable leaf(const Shape& shape, double value = 1) {
-  return Variable::leaf(test::there(Tensor::full(shape, value)));
+  return Variable::leaf(There::full(shape, value));
 }
 
 TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad stay") {
@@ -22,8 +24,8 @@ TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad
   CHECK(moving.value().to_vector<float>() == std::vector<float>{1, 1});
   CHECK(sgd.state().size() == 1);
 
-  moving.set_grad(test::there(Tensor::zeros({2})));
-  frozen.set_grad(test::there(Tensor::ones({2})));
+  moving.set_grad(There::zeros({2}));
+  frozen.set_grad(There::ones({2}));
   frozen.set_requires_grad(false);
   sgd.step();
   CHECK(moving.value().to_vector<float>() == std::vector<float>{.5f, .5f});
@@ -37,12 +39,12 @@ TEST_CASE("optim.optimizer: parameters without gradient or without requires_grad
 TEST_CASE("optim.optimizer: a gradient that is not finite refuses the whole step and is named") {
   Variable a = leaf({2}), b = leaf({2, 3});
   SGD sgd(ParameterList({{"fc.bias", a}, {"fc.weight", b}}), {.lr = 1, .momentum = .5});
-  a.set_grad(test::there(Tensor::ones({2})));
-  b.set_grad(test::there(Tensor::ones({2, 3})));
+  a.set_grad(There::ones({2}));
+  b.set_grad(There::ones({2, 3}));
   sgd.step();
   const Tensor a_before = a.value().clone(), momentum = sgd.state()[1].second.clone();
 
-  Tensor bad = Tensor::ones({2, 3});
+  Tensor bad = There::ones({2, 3});
   bad[1][2].fill(std::nan(""));
   b.set_grad(test::there(bad));
   CHECK_THROWS_WITH_AS(sgd.step(),
@@ -64,7 +66,7 @@ TEST_CASE("optim.optimizer: a gradient that is not finite refuses the whole step
 TEST_CASE("optim.optimizer: unnamed parameters are named by position") {
   Variable a = leaf({}), b = leaf({});
   SGD sgd({a, b}, {});
-  b.set_grad(test::there(Tensor::full({}, HUGE_VAL)));
+  b.set_grad(There::full({}, HUGE_VAL));
   CHECK_THROWS_WITH_AS(sgd.step(),
                        "[step] gradients must be finite, got inf at [] of parameter 1 [] (1 such "
                        "elements); nothing was changed, call zero_grad() to go on without this "
@@ -82,7 +84,7 @@ TEST_CASE("optim.optimizer: no parameters, other than leaves, twice or not dense
                        "[SGD] parameters must be leaves, got parameter 1, the result of add; "
                        "use Variable::leaf(value)",
                        ValueError);
-  CHECK_THROWS_WITH_AS(SGD({Variable(Tensor::ones({1}))}, {}),
+  CHECK_THROWS_WITH_AS(SGD({Variable(There::ones({1}))}, {}),
                        "[SGD] parameters must be leaves, got parameter 0 without a gradient; use "
                        "Variable::leaf(value)",
                        ValueError);
@@ -95,7 +97,7 @@ TEST_CASE("optim.optimizer: no parameters, other than leaves, twice or not dense
                        "[SGD] names of parameters must differ, got \"a\" twice; put the name of "
                        "the model before them",
                        ValueError);
-  CHECK_THROWS_WITH_AS(SGD({Variable::leaf(test::there(Tensor::ones({2, 3}).transpose(0, 1)))}, {}),
+  CHECK_THROWS_WITH_AS(SGD({Variable::leaf(There::ones({2, 3}).transpose(0, 1))}, {}),
                        "[SGD] parameters must be dense and row-major, got parameter 0 [3, 2] with "
                        "strides [1, 3]; use contiguous()",
                        ValueError);
@@ -121,7 +123,7 @@ TEST_CASE("optim.optimizer: momentum is read and set per group") {
   CHECK(sgd.momentum(1) == .5);
   sgd.set_momentum(.25);
   for (int step = 0; step < 2; ++step) {
-    p.set_grad(test::there(Tensor::ones({1})));
+    p.set_grad(There::ones({1}));
     sgd.step();
   }
   CHECK(p.item<float>() == 1 - 1 - 1.25f);
@@ -135,8 +137,7 @@ TEST_CASE("optim.optimizer: momentum is read and set per group") {
 TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched by name") {
   Variable a = leaf({2}, 1), b = leaf({3}, 2);
   const auto step = [](Optimizer& optimizer, double gradient) {
-    for (auto [name, p] : optimizer.parameters())
-      p.set_grad(test::there(Tensor::full(p.shape(), gradient)));
+    for (auto [name, p] : optimizer.parameters()) p.set_grad(There::full(p.shape(), gradient));
     optimizer.step();
   };
   SGD first(ParameterList({{"a", a}, {"b", b}}), {.lr = .1, .momentum = .9});
@@ -156,12 +157,12 @@ TEST_CASE("optim.optimizer: a loaded state continues in the same bits, matched b
 TEST_CASE("optim.optimizer: a parameter frozen between save and load keeps its momentum") {
   Variable a = leaf({1}), b = leaf({1});
   SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .5});
-  a.set_grad(test::there(Tensor::ones({1})));
-  b.set_grad(test::there(Tensor::ones({1})));
+  a.set_grad(There::ones({1}));
+  b.set_grad(There::ones({1}));
   sgd.step();
   const OptimizerState saved = {{"lr", sgd.state()[0].second},
-                                {"momentum.a", Tensor::full({1}, 2)},
-                                {"momentum.b", Tensor::full({1}, 4)}};
+                                {"momentum.a", There::full({1}, 2)},
+                                {"momentum.b", There::full({1}, 4)}};
   b.set_requires_grad(false);
   sgd.load_state(saved);
   sgd.step();
@@ -173,7 +174,7 @@ TEST_CASE("optim.optimizer: a parameter frozen between save and load keeps its m
 TEST_CASE("optim.optimizer: a state lists the rates, then the slots of stepped parameters") {
   Variable a = leaf({2}), b = leaf({3});
   SGD sgd(ParameterList({{"a", a}, {"b", b}}), {.lr = .5, .momentum = .9});
-  b.set_grad(test::there(Tensor::full({3}, 4)));
+  b.set_grad(There::full({3}, 4));
   sgd.step();
   const OptimizerState state = sgd.state();
   REQUIRE(state.size() == 2);
@@ -187,13 +188,13 @@ TEST_CASE("optim.optimizer: a state that does not fit is refused whole") {
   Variable a = leaf({2});
   SGD sgd(ParameterList({{"a", a}}), {.lr = .5, .momentum = .9});
   SGD plain(ParameterList({{"a", a}}), {.lr = .5});
-  a.set_grad(test::there(Tensor::ones({2})));
+  a.set_grad(There::ones({2}));
   sgd.step();
   const Tensor momentum = sgd.state()[1].second;
   const auto lr = [](double value) { return Tensor::of<double>({value}); };
   CHECK_THROWS_WITH_AS(
       sgd.load_state(
-          {{"lr", lr(1)}, {"momentum.a", Tensor::zeros({3})}, {"exp_avg.a", Tensor::zeros({2})}}),
+          {{"lr", lr(1)}, {"momentum.a", There::zeros({3})}, {"exp_avg.a", There::zeros({2})}}),
       "[load_state] the state must fit the optimizer; momentum.a must be [2] "
       "float32, got [3] float32; exp_avg.a is not known; nothing was loaded",
       ValueError);
@@ -213,9 +214,9 @@ TEST_CASE("optim.optimizer: a state that does not fit is refused whole") {
 TEST_CASE("optim.optimizer: a graph that still needs a parameter notices the step") {
   Variable w = leaf({2}), x = leaf({2});
   const Variable y = w * x;
-  w.set_grad(test::there(Tensor::ones({2})));
+  w.set_grad(There::ones({2}));
   SGD({w}, {.lr = 1}).step();
-  CHECK_THROWS_AS(y.backward(test::there(Tensor::ones({2}))), StateError);
+  CHECK_THROWS_AS(y.backward(There::ones({2})), StateError);
 }
 
 }  // namespace

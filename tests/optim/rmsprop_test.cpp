@@ -9,6 +9,8 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 TEST_CASE("optim.rmsprop: 150 runs of seven steps, some without gradient, match torch 1.13.1") {
   CHECK(tests::check_golden_runs("rmsprop", [](const Variable& p, tests::GoldenOptions& given) {
           RmspropOptions o;
@@ -24,11 +26,11 @@ TEST_CASE("optim.rmsprop: 150 runs of seven steps, some without gradient, match 
 }
 
 TEST_CASE("optim.rmsprop: a saved run continues in the same bits, averages by name") {
-  Variable p = Variable::leaf(test::there(Tensor::ones({2})));
+  Variable p = Variable::leaf(There::ones({2}));
   const RmspropOptions options = {.lr = .1, .momentum = .9, .centered = true};
   RMSprop first(ParameterList({{"p", p}}), options);
   const auto step = [](Optimizer& optimizer, Variable parameter, double gradient) {
-    parameter.set_grad(test::there(Tensor::full({2}, gradient)));
+    parameter.set_grad(There::full({2}, gradient));
     optimizer.step();
   };
   step(first, p, .5);
@@ -49,10 +51,9 @@ TEST_CASE("optim.rmsprop: a saved run continues in the same bits, averages by na
 }
 
 TEST_CASE("optim.rmsprop: slots are kept where a group uses them") {
-  const Variable a = Variable::leaf(test::there(Tensor::ones({1}))),
-                 b = Variable::leaf(test::there(Tensor::ones({1})));
+  const Variable a = Variable::leaf(There::ones({1})), b = Variable::leaf(There::ones({1}));
   RMSprop rmsprop({{{a}, {.centered = true}}, {{b}, {.momentum = .5}}});
-  for (Variable p : {a, b}) p.set_grad(test::there(Tensor::ones({1})));
+  for (Variable p : {a, b}) p.set_grad(There::ones({1}));
   rmsprop.step();
   std::string names;
   for (const auto& [name, value] : rmsprop.state()) names += name + ' ';
@@ -60,17 +61,17 @@ TEST_CASE("optim.rmsprop: slots are kept where a group uses them") {
 }
 
 TEST_CASE("optim.rmsprop: a constant gradient keeps the centered parameter a number") {
-  Variable p = Variable::leaf(test::there(Tensor::zeros({4})));
+  Variable p = Variable::leaf(There::zeros({4}));
   RMSprop rmsprop({p}, {.lr = 1e-6, .alpha = .5, .centered = true});
   for (int step = 0; step < 200; ++step) {
-    p.set_grad(test::there(Tensor::of<float>({.1f, .3f, .7f, -1.1f})));
+    p.set_grad(There::of<float>({.1f, .3f, .7f, -1.1f}));
     rmsprop.step();
   }
   for (const float value : p.value().to_vector<float>()) CHECK(std::isfinite(value));
 }
 
 TEST_CASE("optim.rmsprop: options outside their domain are refused") {
-  const Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+  const Variable p = Variable::leaf(There::zeros({1}));
   const auto make = [&](const RmspropOptions& options) { RMSprop({p}, options); };
   CHECK_THROWS_WITH_AS(make({.alpha = 1}), "[RMSprop] alpha must lie in [0, 1), got 1", ValueError);
   int num_refused = 0;

@@ -3,6 +3,7 @@
 
 #include "accrue/optim/sgd.h"
 #include "accrue/optim/warmup_schedules.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -10,7 +11,9 @@
 namespace accrue::optim {
 namespace {
 
-Variable leaf() { return Variable::leaf(Tensor::zeros({1})); }
+using test::There;
+
+Variable leaf() { return Variable::leaf(There::zeros({1})); }
 
 TEST_CASE("optim.schedule: each group has its base rate and may have its own factor") {
   SGD sgd({{{leaf()}, {.lr = 1}}, {{leaf()}, {.lr = 10}}});

@@ -16,6 +16,8 @@
 namespace accrue::optim {
 namespace {
 
+using test::There;
+
 std::string bits(const Tensor& tensor) {
   std::string out;
   for (const float value : tensor.to_vector<float>()) out += (out.empty() ? "" : " ") + hex8(value);
@@ -25,12 +27,12 @@ std::string bits(const Tensor& tensor) {
 Variable uniform_leaf(std::int64_t n, Generator& generator) {
   std::vector<float> values(static_cast<std::size_t>(n));
   generator.uniform(std::span<float>(values), -1, 1);
-  return Variable::leaf(test::there(Tensor::from(values, {n})));
+  return Variable::leaf(There::from(values, {n}));
 }
 
 /// The parameter after three steps with g_t = (0.1 t, -0.2, 0.3 / t, 0.001).
 std::string after_three_steps(const SgdOptions& options) {
-  Variable p = Variable::leaf(test::there(Tensor::of<float>({0.5f, -1.25f, 2, 0.1f})));
+  Variable p = Variable::leaf(There::of<float>({0.5f, -1.25f, 2, 0.1f}));
   SGD sgd({p}, options);
   for (const double t : {1.0, 2.0, 3.0}) {
     p.set_grad(test::there(Tensor::of<double>({0.1 * t, -0.2, 0.3 / t, 0.001}).to(DType::float32)));
@@ -85,9 +87,9 @@ TEST_CASE("optim.sgd: 150 runs of seven steps, some without gradient, match torc
 }
 
 TEST_CASE("optim.sgd: the documented example ends at 2.04 in the documented bits") {
-  const Variable w = Variable::leaf(test::there(Tensor::zeros({1, 1})));
-  const Tensor x = test::there(Tensor::of<float>({1, 2, 3, 4, 5, 6, 7, 8}).view({8, 1}));
-  const Tensor y = test::there(Tensor::of<float>({2, 4, 6, 8, 10, 12, 14, 16}).view({8, 1}));
+  const Variable w = Variable::leaf(There::zeros({1, 1}));
+  const Tensor x = There::of<float>({1, 2, 3, 4, 5, 6, 7, 8}).view({8, 1});
+  const Tensor y = There::of<float>({2, 4, 6, 8, 10, 12, 14, 16}).view({8, 1});
   SGD sgd({w}, {.lr = .02});
   const Variable loss = mse_loss(linear(Variable(x), w), Variable(y));
   CHECK(bits(loss.value()) == "42cc0000");
@@ -98,13 +100,12 @@ TEST_CASE("optim.sgd: the documented example ends at 2.04 in the documented bits
 }
 
 TEST_CASE("optim.sgd: groups have options of their own") {
-  Variable a = Variable::leaf(test::there(Tensor::ones({1}))),
-           b = Variable::leaf(test::there(Tensor::ones({1})));
+  Variable a = Variable::leaf(There::ones({1})), b = Variable::leaf(There::ones({1}));
   SGD sgd({{{a}, {.lr = .5}}, {{b}, {.lr = .25, .momentum = .5}}});
   CHECK(sgd.num_groups() == 2);
   for (int step = 0; step < 2; ++step) {
-    a.set_grad(test::there(Tensor::ones({1})));
-    b.set_grad(test::there(Tensor::ones({1})));
+    a.set_grad(There::ones({1}));
+    b.set_grad(There::ones({1}));
     sgd.step();
   }
   CHECK(a.item<float>() == 0);
@@ -119,14 +120,14 @@ TEST_CASE("optim.sgd: float64 parameters step in double") {
 }
 
 TEST_CASE("optim.sgd: gradients of any layout are read by element") {
-  Variable p = Variable::leaf(test::there(Tensor::zeros({2, 2})));
-  p.set_grad(test::there(Tensor::of<float>({{1, 2}, {3, 4}}).transpose(0, 1)));
+  Variable p = Variable::leaf(There::zeros({2, 2}));
+  p.set_grad(There::of<float>({{1, 2}, {3, 4}}).transpose(0, 1));
   SGD({p}, {.lr = 1}).step();
   CHECK(p.value().to_vector<float>() == std::vector<float>{-1, -3, -2, -4});
 }
 
 TEST_CASE("optim.sgd: options outside their domain are refused") {
-  const Variable p = Variable::leaf(test::there(Tensor::zeros({1})));
+  const Variable p = Variable::leaf(There::zeros({1}));
   const auto make = [&](const SgdOptions& options) { SGD({p}, options); };
   const double nan = std::nan(""), inf = HUGE_VAL;
   CHECK_THROWS_WITH_AS(
