@@ -11,6 +11,7 @@
 #include "accrue/core/lanes.h"
 #include "accrue/core/matmul_precision.h"
 #include "accrue/core/print.h"
+#include "accrue/core/random.h"
 #include "accrue/core/sample_axis.h"
 #include "accrue/core/shape.h"
 #include "accrue/core/size2.h"
