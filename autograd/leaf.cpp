@@ -205,6 +205,14 @@ Tensor Leaf::take_sum() {
 Tensor Leaf::hooked(Tensor gradient) const {
   for (const GradientHook& hook : final_hooks_) {
     Tensor replaced = hook(gradient);
+    ACCRUE_CHECK(replaced.defined(),
+                 ShapeError,
+                 "backward",
+                 "a hook must return a gradient of shape ",
+                 value_.shape(),
+                 " and dtype ",
+                 value_.dtype(),
+                 ", got none");
     check_grad(replaced);
     gradient = std::move(replaced);
   }

@@ -120,6 +120,7 @@ void Variable::register_hook(GradientHook hook) const {
                StateError,
                "register_hook",
                "the variable must require grad, got one that does not");
+  ACCRUE_CHECK(hook, ValueError, "register_hook", "the hook must hold a function, got none");
   if (Leaf* leaf = node_->as_leaf()) {
     leaf->add_final_hook(std::move(hook));
   } else {

@@ -69,7 +69,7 @@ class Variable {
 
   /// Runs when the gradient of this variable is final, and may replace it. Of a leaf: what one
   /// plain backward pass gives, before it is added to grad(), or the whole gradient at a window's
-  /// end.
+  /// end. Errors: StateError without requires_grad(), ValueError for an empty function.
   void register_hook(GradientHook hook) const;
   /// The same values outside the graph.
   Variable detach() const { return Variable(value_); }

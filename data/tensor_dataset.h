@@ -14,7 +14,8 @@ class TensorDataset : public Dataset {
   /// Errors: ValueError for no tensors; ShapeError for a scalar or unequal first dimensions.
   explicit TensorDataset(std::vector<Tensor> tensors);
 
-  std::int64_t size() const override { return tensors_.front().size(0); }
+  /// 0 for a moved-from one.
+  std::int64_t size() const override { return tensors_.empty() ? 0 : tensors_.front().size(0); }
   /// Errors: IndexError outside [0, size()).
   Sample get(std::int64_t index) const override;
 

@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 namespace accrue::tools {
 namespace {
+
+constexpr std::int64_t kMostPort = 65535;
 
 [[noreturn]] void refuse(const std::string& message) {
   throw bench::ProgramEnd{bench::kConfiguration, message};
@@ -44,12 +47,15 @@ class SettingsFile {
       refuse(text(name_, ": ", key, " has a value of the wrong kind, got '", got, "'"));
     }
   }
-  /// A number of at least `min`; -1 is Accelerate's word for open.
-  std::int64_t take_number(const std::string& key, std::int64_t min) {
+  /// A number in [min, max]; -1 is Accelerate's word for open.
+  std::int64_t take_number(const std::string& key,
+                           std::int64_t min,
+                           std::int64_t max = std::numeric_limits<std::int64_t>::max()) {
     const auto value = take<std::int64_t>(key, -1);
     if (value != -1 && value < min) {
       refuse(text(name_, ": ", key, " must be at least ", min, ", got ", value));
     }
+    if (value > max) refuse(text(name_, ": ", key, " must be at most ", max, ", got ", value));
     return value;
   }
   std::string take_hostfile() {
@@ -113,7 +119,7 @@ void add_options(bench::Options& options, Settings& s, std::string& config_file)
   options.integer("num_machines", s.num_machines, "machines; more than one need --hostfile");
   options.integer("machine_rank", s.machine_rank, "this machine, 0: it starts all others", 0);
   options.word("main_process_ip", s.main_process_ip, "IP", "accepted: Open MPI finds addresses");
-  options.integer("main_process_port", s.main_process_port, "accepted: and ports", 0, 65535);
+  options.integer("main_process_port", s.main_process_port, "accepted: and ports", 0, kMostPort);
   options.file("hostfile", s.hostfile, "the machines, one a line, as mpirun reads it");
   options.word("mixed_precision", s.mixed_precision, "MODE", "no, bf16 or fp16");
   options.file("config_file", config_file, "settings that are not given, in Accelerate's YAML");
@@ -132,7 +138,7 @@ void read_settings(const std::string& file, Settings& s) {
   fill(s.num_machines, values.take_number("num_machines", 1), open);
   fill(s.machine_rank, values.take_number("machine_rank", 0), open);
   fill(s.main_process_ip, values.take("main_process_ip", none), none);
-  fill(s.main_process_port, values.take_number("main_process_port", 0), open);
+  fill(s.main_process_port, values.take_number("main_process_port", 0, kMostPort), open);
   fill(s.mixed_precision, values.take("mixed_precision", none), none);
   fill(s.hostfile, values.take_hostfile(), none);
   values.warn_of_the_rest();

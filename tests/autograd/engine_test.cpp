@@ -259,6 +259,16 @@ TEST_CASE("autograd.engine: hooks see and replace gradients") {
                        "[backward] a hook must return a gradient of shape [1] and dtype float32, "
                        "got [2]",
                        ShapeError);
+  CHECK_THROWS_WITH_AS(x.register_hook(nullptr),
+                       "[register_hook] the hook must hold a function, got none",
+                       ValueError);
+  for (const Variable& silent : {leaf({1}), leaf({1}) * 1.0}) {
+    silent.register_hook([](const Tensor&) { return Tensor(); });
+    CHECK_THROWS_WITH_AS(silent.backward(),
+                         "[backward] a hook must return a gradient of shape [1] and dtype float32, "
+                         "got none",
+                         ShapeError);
+  }
 }
 
 TEST_CASE("autograd.engine: a leaf's hook sees what one pass gives, before it is added") {

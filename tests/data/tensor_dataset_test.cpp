@@ -27,6 +27,11 @@ TEST_CASE("data.tensor_dataset: sample i is entry i of every tensor, as a view")
 
 TEST_CASE("data.tensor_dataset: no samples are a data set of size 0") {
   CHECK(TensorDataset({There::zeros({0, 3})}).size() == 0);
+  TensorDataset moved({There::zeros({2})});
+  const TensorDataset target(std::move(moved));
+  CHECK(target.size() == 2);
+  CHECK(moved.size() == 0);  // NOLINT(bugprone-use-after-move)
+  CHECK_THROWS_AS(moved.get(0), IndexError);
 }
 
 TEST_CASE("data.tensor_dataset: an index outside the data set is an index error") {

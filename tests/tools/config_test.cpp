@@ -148,6 +148,8 @@ TEST_CASE("tools.config: files that say nothing clear are refused") {
   check_refused(
       "num_processes: two\n", 78, ": num_processes has a value of the wrong kind, got 'two'");
   check_refused("num_processes: 0\n", 78, ": num_processes must be at least 1, got 0");
+  check_refused(
+      "main_process_port: 70000\n", 78, ": main_process_port must be at most 65535, got 70000");
   check_refused("num_processes: [1]\n",
                 78,
                 ": num_processes has a value of the wrong kind, got 'a list or map'");
