@@ -81,12 +81,18 @@ void MessageGroup::compare_and_move(const Call& call, const Movement& movement) 
 void MessageGroup::move(const Movement& movement) {
   check_intact();
   std::vector<Transfer> transfers;
-  post(movement, transfers);
+  try {
+    post(staging_.open(movement), transfers);
+    wait(transfers);
+  } catch (...) {
+    drop(transfers);
+    throw;
+  }
   const auto me = static_cast<std::size_t>(rank());
   const std::span<std::byte> to = movement.incoming[me];
   const auto from = movement.outgoing[movement.outgoing.size() == 1 ? 0 : me];
   if (!to.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), to.size());
-  wait(transfers);
+  staging_.deliver(movement, me);
 }
 
 void MessageGroup::post(const Movement& movement, std::vector<Transfer>& transfers) {
@@ -117,31 +123,29 @@ void MessageGroup::wait(std::vector<Transfer>& transfers) {
   std::vector<MPI_Request> requests;
   for (const Transfer& transfer : transfers) requests.push_back(transfer.request);
   Waiting waiting(timeout());
-  try {
-    for (int done = 0;;) {
-      call("MPI_Testall", [&] {
-        return MPI_Testall(
-            static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-      });
-      if (done) return;
-      hear();
-      check_left(transfers);
-      if (waiting.is_long()) check_dead(transfers);
-      if (!waiting.pause()) call_roll(kRollCall, ranks_behind(transfers));
-    }
-  } catch (...) {
-    drop(transfers);
-    throw;
+  for (int done = 0;;) {
+    call("MPI_Testall", [&] {
+      return MPI_Testall(
+          static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+    });
+    if (done) return;
+    hear();
+    check_left(transfers);
+    if (waiting.is_long()) check_dead(transfers);
+    if (!waiting.pause()) call_roll(kRollCall, ranks_behind(transfers));
   }
 }
 
-/// A rank that comes late must not write to memory that this one no longer waits for.
+/// Lets go of messages. A send, and a receive that has met its message, cannot be cancelled.
 void MessageGroup::drop(std::vector<Transfer>& transfers) noexcept {
   const std::lock_guard guard(lock());
   for (Transfer& transfer : transfers) {
     if (transfer.request == MPI_REQUEST_NULL) continue;
+    int done = 0;
     if (transfer.is_receive) MPI_Cancel(&transfer.request);
+    if (MPI_Test(&transfer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) continue;
     MPI_Request_free(&transfer.request);
+    staging_.abandon();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "accrue/dist/mpi/processes.h"
 #include "accrue/dist/mpi/runtime.h"
+#include "accrue/dist/mpi/staging.h"
 #include "accrue/dist/process_group.h"
 
 #include <atomic>
@@ -66,6 +67,7 @@ class MessageGroup final : public ProcessGroup, public World {
   int local_rank_;
   Processes processes_;
   Maker make_;
+  Staging staging_;
   Call call_;
   std::exception_ptr broken_;
   std::vector<char> is_silent_;      ///< ranks that told nothing so far

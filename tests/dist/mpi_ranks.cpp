@@ -79,6 +79,25 @@ TEST_CASE("dist.mpi_ranks: calls that differ end in one text on all ranks") {
   CHECK(message<MismatchError>([&] { twin->barrier(); }) == said);
 }
 
+TEST_CASE("dist.mpi_ranks: what a failed step of messages moved does not reach the caller") {
+  if (group().shares_memory() || group().size() < 3) return;
+  const auto twin = group().duplicate();
+  twin->set_timeout(0.3);
+  const auto size = static_cast<std::size_t>(twin->size());
+  const std::vector<std::span<const std::byte>> nothing(size);
+  const std::vector<std::span<std::byte>> nowhere(size);
+  twin->begin({.kind = CallKind::barrier}, {nothing, nowhere});
+  if (group().rank() == 2) group().barrier();  // where the others come once they have given it up
+  const std::byte sent{7};
+  std::vector<std::byte> received(size);
+  std::vector<std::span<std::byte>> incoming;
+  for (std::byte& byte : received) incoming.emplace_back(&byte, 1);
+  const std::span<const std::byte> outgoing(&sent, 1);
+  CHECK(!message<TimeoutError>([&] { twin->move({{&outgoing, 1}, incoming}); }).empty());
+  for (const std::byte byte : received) CHECK(byte == std::byte{0});
+  if (group().rank() != 2) group().barrier();
+}
+
 TEST_CASE("dist.mpi_ranks: a duplicate takes the memory of one that has ended, broken or not") {
   const auto num_mappings = [] {
     std::ifstream maps("/proc/self/maps");
