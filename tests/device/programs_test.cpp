@@ -7,11 +7,18 @@ using namespace accrue::test;
 
 namespace {
 
+/// Runs a program with --device cuda, and sees that it did not say that it takes the CPU.
+Run on_device(const std::string& command) {
+  const Run result = shell(command + " --device cuda 2>&1");
+  CHECK(result.code == 0);
+  CHECK_MESSAGE(count(result.output, "running on the CPU") == 0, result.output);
+  return result;
+}
+
 /// What the program prints on the device, which must be what it prints on the CPU.
 std::string printed(const std::string& command) {
   CAPTURE(command);
-  const Run far = shell(command + " --device cuda"), near = shell(command + " --device cpu");
-  CHECK(far.code == 0);
+  const Run far = on_device(command), near = shell(command + " --device cpu");
   CHECK(far.output == near.output);
   return far.output;
 }
@@ -47,8 +54,7 @@ TEST_CASE("device.programs: mixed precision gives the CPU's bits on a device") {
 }
 
 TEST_CASE("device.programs: every split equals the reference model or the CPU on a device") {
-  const Run result = run("accumulation_invariance --quick --device cuda");
-  CHECK(result.code == 0);
+  const Run result = on_device("./accumulation_invariance --quick");
   CHECK(count(result.output, "DIFFERS") == 0);
   CHECK(count(result.output, "= reference") == 3);
   CHECK(count(result.output, "= CPU") == 2);
