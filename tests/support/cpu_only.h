@@ -22,6 +22,9 @@ constexpr CpuOnly kCpuOnly[] = {
     {"optim.plateau:", "has no tensors"},
     {"optim.schedule:", "has no tensors"},
     {"optim.warmup_schedules:", "has no tensors"},
+    {"train.divergence: a rank without data takes", "computes in float64"},
+    {"train.evaluation: a float64 loss", "computes in float64"},
+    {"train.loops: the window's loss is as exact", "computes in float64"},
 };
 
 }  // namespace accrue::test

@@ -7,6 +7,7 @@
 #include "accrue/nn/linear.h"
 #include "accrue/nn/loss.h"
 #include "accrue/optim/sgd.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/train/line.h"
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 using namespace accrue;
+using accrue::test::There;
 using train::Accelerator;
 using train::AcceleratorOptions;
 using namespace accrue::tests;
@@ -244,7 +246,7 @@ TEST_CASE("train.accelerator: wrong orders of calls are named") {
                            "to one accumulate()",
                            StateError);
       const Loss loss = nn::mse(model(batch.inputs), batch.labels);
-      CHECK_THROWS_WITH_AS(loss.rows().backward(Tensor::ones({2})),
+      CHECK_THROWS_WITH_AS(loss.rows().backward(There::ones({2})),
                            "[backward] inside accumulate() gradients must go through "
                            "Accelerator::backward(loss)",
                            StateError);

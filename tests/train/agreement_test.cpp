@@ -1,12 +1,14 @@
 // What all ranks must have alike: loaders, seeds, frozen parameters, rows that they gather.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <functional>
 #include <optional>
 
 using namespace accrue;
+using accrue::test::There;
 using train::Accelerator;
 using train::DataLoaderConfiguration;
 
@@ -182,7 +184,7 @@ TEST_CASE("train.agreement: ranks drop the same gathered rows, or none gets any"
       std::int64_t rows = 0;
       for (const auto& batch : accelerator.prepare_data_loader(batches)) {
         const std::int64_t mine = group.rank() == 1 ? on_second : batch.size();
-        rows += accelerator.gather_for_metrics(Tensor::ones({mine})).size(0);
+        rows += accelerator.gather_for_metrics(There::ones({mine})).size(0);
       }
       CHECK(rows == 5);
     });

@@ -1,6 +1,7 @@
 // Several ranks without windows: upstream's choices, and plain passes with real weights.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/train/line.h"
 
@@ -9,6 +10,7 @@
 #include <set>
 
 using namespace accrue;
+using accrue::test::There;
 using train::Accelerator;
 using train::AcceleratorOptions;
 using train::Compat;
@@ -163,7 +165,7 @@ TEST_CASE(
         train_line(options, n, 2, [&](const Accelerator& accelerator, auto&, auto&) {
           loss = accelerator.window_loss();
         });
-        const Tensor all = group.all_gather(Tensor::full({1}, loss));
+        const Tensor all = group.all_gather(There::full({1}, loss));
         for (int rank = 0; rank < size; ++rank) CHECK(all[rank].item<float>() > 0);
       });
       ++count;

@@ -1,6 +1,7 @@
 // Loaders dealt as upstream, on real ranks: rank 0 hands out batches, streams, what is refused.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden_cases.h"
 
@@ -11,6 +12,7 @@
 #include <numeric>
 
 using namespace accrue;
+using accrue::test::There;
 using data::IndexBatch;
 using nlohmann::json;
 using train::Accelerator;
@@ -231,7 +233,7 @@ TEST_CASE("train.dealing: passes start later, whoever deals, and still know what
         std::int64_t kept = 0;
         for (const auto& batch : skip_first_batches(loader, skip)) {
           mine.push_back(batch.indices);
-          kept += accelerator.gather_for_metrics(Tensor::ones({batch.size()})).size(0);
+          kept += accelerator.gather_for_metrics(There::ones({batch.size()})).size(0);
         }
         CHECK(kept == n - skip * size * b);
       };
@@ -287,17 +289,17 @@ TEST_CASE("train.dealing: rows of one sample stay together, rows of another kind
     Accelerator accelerator({.process_group = &group});
     std::int64_t rows = 0, losses = 0;
     for (const auto& batch : accelerator.prepare_data_loader(batches)) {
-      rows += accelerator.gather_for_metrics(Tensor::ones({3 * batch.size(), 2})).size(0);
-      losses += accelerator.gather_for_metrics(Tensor::ones({1})).size(0);
+      rows += accelerator.gather_for_metrics(There::ones({3 * batch.size(), 2})).size(0);
+      losses += accelerator.gather_for_metrics(There::ones({1})).size(0);
     }
     CHECK(rows == 15);
     CHECK(losses == 4);
-    CHECK(accelerator.gather_rows(Tensor::ones({group.rank(), 2})).shape() == Shape({1, 2}));
+    CHECK(accelerator.gather_rows(There::ones({group.rank(), 2})).shape() == Shape({1, 2}));
     CHECK_THROWS_WITH_AS(
-        (void)accelerator.gather_rows(Tensor::ones({1, 2 + group.rank()})),
+        (void)accelerator.gather_rows(There::ones({1, 2 + group.rank()})),
         "[gather_rows] all but one size must agree on all ranks, got [1, 2] float32 on rank "
         "0 and [1, 3] float32 on rank 1",
         MismatchError);
-    CHECK_THROWS_AS((void)accelerator.gather_rows(Tensor::ones({})), ShapeError);
+    CHECK_THROWS_AS((void)accelerator.gather_rows(There::ones({})), ShapeError);
   });
 }

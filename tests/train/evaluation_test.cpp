@@ -1,12 +1,14 @@
 // Evaluation: equal bits for any ranks and batch size, exact counts, what is refused.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
 #include <limits>
 
 using namespace accrue;
+using accrue::test::There;
 using train::Accelerator;
 using train::Evaluation;
 
@@ -33,7 +35,7 @@ Means evaluate(train::AcceleratorOptions options, data::DataLoader batches, bool
   auto loader = accelerator.prepare(batches);
   CrossEntropyOptions loss_options;
   if (weighted)
-    loss_options.class_weights = Tensor::from(std::vector<float>{0.5, 1, 3}, {kClasses});
+    loss_options.class_weights = Tensor::of<float>({0.5, 1, 3}).to(accelerator.device());
   Evaluation loss(accelerator), accuracy(accelerator);
   const NoGrad no_grad;
   for (const auto& batch : loader) {
@@ -115,7 +117,7 @@ TEST_CASE("train.evaluation: a batch that is left out or added twice is refused"
   };
   Evaluation whole(accelerator), part(accelerator), ended(accelerator), none(accelerator);
   CHECK(std::isnan(none.mean()));
-  CHECK_THROWS_AS(none.add(Loss::from_rows(Variable(Tensor::ones({2})), 2)), StateError);
+  CHECK_THROWS_AS(none.add(Loss::from_rows(Variable(There::ones({2})), 2)), StateError);
   int index = 0;
   for (const auto& batch : loader) {
     whole.add(loss(batch));

@@ -1,6 +1,7 @@
 // Accelerate's sharding on real ranks, as threads: gathered batches without duplicates, split work.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/golden_cases.h"
 
@@ -10,6 +11,7 @@
 #include <numeric>
 
 using namespace accrue;
+using accrue::test::There;
 using data::IndexBatch;
 using nlohmann::json;
 using train::ProcessState;
@@ -96,12 +98,12 @@ TEST_CASE("train.shards: golden cases pass on real ranks, and metrics see every 
 
 TEST_CASE("train.shards: a remainder keeps the first rows, none keeps all") {
   const ProcessState alone;
-  const Tensor rows = Tensor::arange(6).reshape({3, 2});
+  const Tensor rows = There::arange(6).reshape({3, 2});
   CHECK(alone.gather_for_metrics(rows, 2).shape() == Shape({2, 2}));
   for (const int remainder : {-1, 0, 3, 9}) {
     CHECK(alone.gather_for_metrics(rows, remainder).shape() == Shape({3, 2}));
   }
-  CHECK(alone.gather_for_metrics(Tensor::full({}, 5), 1).rank() == 0);
+  CHECK(alone.gather_for_metrics(There::full({}, 5), 1).rank() == 0);
 }
 
 TEST_CASE("train.shards: work is split as Accelerate splits it in every golden case") {
@@ -109,7 +111,7 @@ TEST_CASE("train.shards: work is split as Accelerate splits it in every golden c
   for (const json& entry : tests::golden_cases("split_between_processes")) {
     dist::run_ranks(entry["world_size"], [&](dist::ProcessGroup& group) {
       const ProcessState ranks(&group);
-      const Tensor all = Tensor::arange(entry["length"].get<std::int64_t>());
+      const Tensor all = There::arange(entry["length"].get<std::int64_t>());
       const auto rank = static_cast<std::size_t>(group.rank());
       for (const bool pad : {false, true}) {
         CHECK_MESSAGE(ranks.split_between_processes(all, pad).to_vector<std::int64_t>() ==
@@ -120,7 +122,7 @@ TEST_CASE("train.shards: work is split as Accelerate splits it in every golden c
     ++count;
   }
   CHECK(count == 7);
-  CHECK_THROWS_WITH_AS(ProcessState().split_between_processes(Tensor::full({}, 1)),
+  CHECK_THROWS_WITH_AS(ProcessState().split_between_processes(There::full({}, 1)),
                        "[split_between_processes] a tensor must have rows, got shape []",
                        ShapeError);
 }
