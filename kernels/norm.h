@@ -10,22 +10,26 @@
 
 namespace accrue::kernels {
 
-/// The sum of x^2, in double (contract 15). Squares of floats are exact and cannot overflow.
+/// The sum of x^2 of several tensors, in double (contract 15). Squares of floats are exact and
+/// cannot overflow. A device is waited for once.
 ///
-/// Order:   acc + double(x) * double(x) in the order of core/sum_order.h. No elements give +0.
+/// Order:   of a tensor acc + double(x) * double(x) in the order of core/sum_order.h, +0 without
+///          elements; then start + tensors left to right.
 /// Errors:  DTypeError.
 struct SquareSum {
   static constexpr const char* kName = "square_sum";
-  const Tensor& x;
+  std::span<const Tensor> tensors;
+  double start = 0;
 };
 double launch_cpu(const SquareSum& args);
 
-/// The largest |x|: NaN if any element is NaN, +0 for no elements.
+/// The largest |x| of several tensors: NaN if any element is NaN, +0 for no elements. A device is
+/// waited for once.
 ///
 /// Errors:  DTypeError.
 struct MaxAbs {
   static constexpr const char* kName = "max_abs";
-  const Tensor& x;
+  std::span<const Tensor> tensors;
 };
 double launch_cpu(const MaxAbs& args);
 

@@ -75,15 +75,15 @@ Loss causal_lm_loss(const Variable& hidden,
                "labels must be int64, got ",
                labels.dtype(),
                "; convert with to()");
-  const std::int64_t length = labels.shape()[1];
-  const Tensor near = labels.to(Device::cpu());
-  Tensor next = Tensor::full(labels.shape(), 0, DType::int64);
-  if (length > 0) next.narrow(1, 0, length - 1).copy_from(near.narrow(1, 1, length - 1));
-  for (std::int64_t end = length; 0 < end && end <= next.numel(); end += length) {
-    next.mutable_data<std::int64_t>()[end - 1] = options.ignore_index;
+  const std::int64_t last = labels.shape()[1] - 1;
+  Tensor next = Tensor::empty(labels.shape(), DType::int64, labels.device());
+  if (next.numel() > 0) {
+    const Tensor none = Tensor::of<std::int64_t>({options.ignore_index}).to(labels.device());
+    next.narrow(1, 0, last).copy_from(labels.narrow(1, 1, last));
+    next.narrow(1, last, 1).copy_from(none.expand({labels.size(0), 1}));
   }
-  const Tensor shifted = next.with_sample_axis(labels.sample_axis()).to(labels.device());
-  return linear_cross_entropy(hidden, weight, {}, shifted, options);
+  return linear_cross_entropy(
+      hidden, weight, {}, next.with_sample_axis(labels.sample_axis()), options);
 }
 
 Loss mse(const Variable& x, const Variable& y) {

@@ -14,14 +14,14 @@ namespace {
 
 double norm_of(std::span<const Gradient> gradients, double norm_type) {
   double total = 0;
-  for (const auto& [parameter, gradient] : gradients) {
+  for_each_device(gradients, [&](Device device, auto tensors, std::size_t) {
     if (norm_type == 2) {
-      total += kernels::launch(gradient.device(), kernels::SquareSum{gradient});
+      total = kernels::launch(device, kernels::SquareSum{tensors, total});
     } else {
-      const double largest = kernels::launch(gradient.device(), kernels::MaxAbs{gradient});
+      const double largest = kernels::launch(device, kernels::MaxAbs{tensors});
       total = largest > total || std::isnan(largest) ? largest : total;
     }
-  }
+  });
   return norm_type == 2 ? std::sqrt(total) : total;
 }
 

@@ -39,19 +39,13 @@ std::vector<Gradient> writable(const ParameterList& parameters, std::vector<Grad
 }
 
 kernels::Nonfinite find_nonfinite(std::span<const Gradient> gradients) {
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {  // device after device
-    tensors.push_back(gradients[i].value);
-    const Device device = tensors.front().device();
-    if (i + 1 < gradients.size() && gradients[i + 1].value.device() == device) continue;
-    kernels::Nonfinite found = kernels::launch(device, kernels::FindNonfinite{tensors});
-    if (found.count > 0) {
-      found.tensor += static_cast<std::int64_t>(i + 1 - tensors.size());
-      return found;
-    }
-    tensors.clear();
-  }
-  return {};
+  kernels::Nonfinite found;
+  for_each_device(gradients, [&](Device device, auto tensors, std::size_t first) {
+    if (found.count > 0) return;
+    found = kernels::launch(device, kernels::FindNonfinite{tensors});
+    found.tensor += static_cast<std::int64_t>(first);
+  });
+  return found;
 }
 
 void check_finite(const ParameterList& parameters,

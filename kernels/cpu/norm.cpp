@@ -11,11 +11,11 @@
 #include <vector>
 
 namespace accrue::kernels {
+namespace {
 
-double launch_cpu(const SquareSum& args) {
-  const DefaultFloats floats;
-  return visit_floating(args.x.dtype(), SquareSum::kName, [&]<class T>(T) {
-    const Tensor dense = args.x.contiguous();
+double square_sum(const Tensor& tensor) {
+  return visit_floating(tensor.dtype(), SquareSum::kName, [&]<class T>(T) {
+    const Tensor dense = tensor.contiguous();
     const T* const x = dense.data<T>();
     const std::int64_t count = dense.numel(), num_blocks = (count + kSumBlock - 1) / kSumBlock;
     constexpr std::int64_t kGrain = 32;  // blocks that are worth waking a thread for
@@ -33,13 +33,31 @@ double launch_cpu(const SquareSum& args) {
   });
 }
 
-double launch_cpu(const MaxAbs& args) {
-  const DefaultFloats floats;
-  return visit_floating(args.x.dtype(), MaxAbs::kName, [&]<class T>(T) {
-    const Tensor dense = args.x.contiguous();
+double largest_of(const Tensor& tensor) {
+  return visit_floating(tensor.dtype(), MaxAbs::kName, [&]<class T>(T) {
+    const Tensor dense = tensor.contiguous();
     if (dense.numel() == 0) return 0.0;
     return ACCRUE_DISPATCH(max_abs, dense.data<T>(), dense.numel());
   });
+}
+
+}  // namespace
+
+double launch_cpu(const SquareSum& args) {
+  const DefaultFloats floats;
+  double total = args.start;
+  for (const Tensor& x : args.tensors) total += square_sum(x);
+  return total;
+}
+
+double launch_cpu(const MaxAbs& args) {
+  const DefaultFloats floats;
+  double largest = 0;
+  for (const Tensor& x : args.tensors) {
+    const double next = largest_of(x);
+    if (next > largest || std::isnan(next)) largest = next;
+  }
+  return largest;
 }
 
 Nonfinite launch_cpu(const FindNonfinite& args) {

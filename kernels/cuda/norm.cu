@@ -81,7 +81,9 @@ std::vector<Findings> survey(const char* name, std::span<const Tensor> tensors, 
 }  // namespace
 
 double launch_cuda(const MaxAbs& args, Stream stream) {
-  return survey(args.kName, {&args.x, 1}, stream)[0].largest;
+  Findings all;
+  for (const Findings& findings : survey(args.kName, args.tensors, stream)) all.add(findings);
+  return all.largest;
 }
 
 Nonfinite launch_cuda(const FindNonfinite& args, Stream stream) {

@@ -7,6 +7,9 @@
 #include "accrue/kernels/cuda/layouts.cuh"
 #include "accrue/kernels/reduce_checks.h"
 
+#include <numeric>
+#include <vector>
+
 namespace accrue::kernels {
 namespace {
 
@@ -205,17 +208,22 @@ void launch_cuda(const SumDims& args, Stream stream) {
 }
 
 double launch_cuda(const SquareSum& args, Stream stream) {
-  double total = 0;
-  Workspace result(sizeof(double), stream);
-  visit_floating(args.x.dtype(), args.kName, [&]<class T>(T) {
-    const Layouts<1> elements(args.x.shape(), {args.x.strides()});
-    sum<T, double>(args.kName,
-                   {args.x.data<T>(), Layouts<1>({}, {Shape{}}), elements, 1, true},
-                   {result.as<double>(), Layouts<1>({}, {Shape{}})},
-                   stream);
-  });
-  result.download(&total, sizeof(double));
-  return total;
+  std::vector<double> of_tensors(args.tensors.size());
+  const std::size_t bytes = of_tensors.size() * sizeof(double);
+  const Workspace results(bytes, stream);
+  double* next = results.as<double>();
+  for (const Tensor& x : args.tensors) {
+    visit_floating(x.dtype(), args.kName, [&]<class T>(T) {
+      const Layouts<1> one({}, {Shape{}});
+      sum<T, double>(args.kName,
+                     {x.data<T>(), one, Layouts<1>(x.shape(), {x.strides()}), 1, true},
+                     {next, one},
+                     stream);
+    });
+    ++next;
+  }
+  results.download(of_tensors.data(), bytes);
+  return std::accumulate(of_tensors.begin(), of_tensors.end(), args.start);
 }
 
 }  // namespace accrue::kernels

@@ -61,6 +61,7 @@ class Queues {
   int num_steps = 0;  ///< items with advance
   std::condition_variable_any has_steps;
   std::exception_ptr failure;  ///< of work that nobody waited for
+  std::size_t num_waits = 0;
 
   using Lock = std::unique_lock<std::recursive_mutex>;
 
@@ -68,6 +69,7 @@ class Queues {
   /// is given up while only steps of others can help.
   template <class Done>
   void run(Lock& lock, const Stream* wanted, const Done& is_done) {
+    ++num_waits;
     if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
     if (is_done()) return;
     std::optional<Access> access(std::in_place, *this);
@@ -283,6 +285,11 @@ void synchronize_all() {
   all.run(lock, nullptr, [&] {
     return std::ranges::all_of(all.streams, [](const auto& it) { return it->items.empty(); });
   });
+}
+
+std::size_t num_waits() {
+  const std::scoped_lock lock(queues().mutex);
+  return queues().num_waits;
 }
 
 bool is_done(const Event* event) {

@@ -43,6 +43,8 @@ void wait(Stream* stream, Event* event);
 void synchronize(Stream* stream);
 void synchronize(Event* event);
 void synchronize_all();
+/// How often somebody waited so far, in any thread.
+std::size_t num_waits();
 
 /// Whether the last record() has been reached; runs nothing.
 bool is_done(const Event* event);

@@ -15,11 +15,11 @@ constexpr bool kIsSlow = kAddressSanitizer || kThreadSanitizer;
 /// Compares both results with the CPU's under every schedule.
 void check(const Tensor& values, Layout layout) {
   DeviceTensor x(values, layout);
-  const double largest = launch_cpu(MaxAbs{x.twin});
+  const double largest = launch_cpu(MaxAbs{{&x.twin, 1}});
   const Nonfinite expected = launch_cpu(FindNonfinite{{&x.twin, 1}});
   CAPTURE(values.shape().str());
   CHECK(examine({}, [&] {
-          CHECK(canonical_bits(launch_cuda(MaxAbs{x.tensor}, {})) == canonical_bits(largest));
+          CHECK(canonical_bits(launch_cuda(MaxAbs{{&x.tensor, 1}}, {})) == canonical_bits(largest));
           const Nonfinite found = launch_cuda(FindNonfinite{{&x.tensor, 1}}, {});
           CHECK(found.count == expected.count);
           CHECK(found.first == expected.first);
@@ -72,8 +72,22 @@ TEST_CASE("cuda.norm: the first of several tensors with such elements is the CPU
   CHECK(first == 0);
 }
 
+TEST_CASE("cuda.norm: several tensors have the CPU's sum of squares and largest magnitude") {
+  std::mt19937_64 random(7);
+  DeviceTensor a(random_tensor<float>({3, 1100}, random)), b(Tensor::zeros({0})),
+      c(random_tensor<double>({5}, random)), d(Tensor::full({2}, NAN));
+  const std::vector<Tensor> twins = {a.twin, b.twin, c.twin, a.twin};
+  const std::vector<Tensor> tensors = {a.tensor, b.tensor, c.tensor, a.tensor};
+  CHECK(launch_cuda(SquareSum{tensors, 0.1}, {}) == launch_cpu(SquareSum{twins, 0.1}));
+  CHECK(launch_cuda(SquareSum{{}, 3}, {}) == 3);
+  CHECK(launch_cuda(MaxAbs{tensors}, {}) == launch_cpu(MaxAbs{twins}));
+  const Tensor last[] = {d.tensor, a.tensor};
+  CHECK(std::isnan(launch_cuda(MaxAbs{last}, {})));
+  CHECK(launch_cuda(MaxAbs{{}}, {}) == 0);
+}
+
 TEST_CASE("cuda.norm: integers are refused as on the CPU") {
   DeviceTensor x(Tensor::arange(3));
-  CHECK_THROWS_AS(launch_cuda(MaxAbs{x.tensor}, {}), DTypeError);
+  CHECK_THROWS_AS(launch_cuda(MaxAbs{{&x.tensor, 1}}, {}), DTypeError);
   CHECK_THROWS_AS(launch_cuda(FindNonfinite{{&x.tensor, 1}}, {}), DTypeError);
 }

@@ -24,6 +24,9 @@ double square_sum(const std::vector<T>& x) {
   return sum_by_contract(squares);
 }
 
+double square_sum_of(const Tensor& x) { return launch_cpu(SquareSum{{&x, 1}}); }
+double max_abs_of(const Tensor& x) { return launch_cpu(MaxAbs{{&x, 1}}); }
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("kernels.norm: the sum of squares has the shape of contract 11 in every layout",
@@ -38,7 +41,7 @@ TEST_CASE_TEMPLATE("kernels.norm: the sum of squares has the shape of contract 1
         CAPTURE(shape);
         const Tensor x = with_layout(random_tensor<T>(shape, random), layout);
         const double expected = square_sum(x.to_vector<T>());
-        CHECK(hex16(launch_cpu(SquareSum{x})) == hex16(expected));
+        CHECK(hex16(square_sum_of(x)) == hex16(expected));
         ++num_sums;
       }
     }
@@ -48,10 +51,9 @@ TEST_CASE_TEMPLATE("kernels.norm: the sum of squares has the shape of contract 1
 
 TEST_CASE("kernels.norm: squares of large floats do not overflow, those of tiny ones stay") {
   for_each_cpu_path([] {
-    CHECK(std::sqrt(launch_cpu(SquareSum{Tensor::of<float>({3e30f, 4e30f})})) ==
-          doctest::Approx(5e30));
-    CHECK(launch_cpu(SquareSum{Tensor::of<float>({0x1p-149f})}) == 0x1p-298);
-    CHECK(std::isnan(launch_cpu(SquareSum{Tensor::of<float>({1.0f, NAN})})));
+    CHECK(std::sqrt(square_sum_of(Tensor::of<float>({3e30f, 4e30f}))) == doctest::Approx(5e30));
+    CHECK(square_sum_of(Tensor::of<float>({0x1p-149f})) == 0x1p-298);
+    CHECK(std::isnan(square_sum_of(Tensor::of<float>({1.0f, NAN}))));
   });
 }
 
@@ -66,12 +68,12 @@ TEST_CASE_TEMPLATE("kernels.norm: the largest magnitude is exact in every layout
         const Tensor x = with_layout(random_tensor<T>(shape, random), layout);
         T expected = 0;
         for (const T value : x.to_vector<T>()) expected = std::max(expected, std::abs(value));
-        CHECK(launch_cpu(MaxAbs{x}) == static_cast<double>(expected));
+        CHECK(max_abs_of(x) == static_cast<double>(expected));
       }
     }
-    CHECK(launch_cpu(MaxAbs{Tensor::of<T>({T(1), T(-HUGE_VAL)})}) == HUGE_VAL);
-    CHECK(std::isnan(launch_cpu(MaxAbs{Tensor::of<T>({T(NAN), T(1)})})));
-    CHECK(hex16(launch_cpu(MaxAbs{Tensor::of<T>({T(-0.0)})})) == hex16(0.0));
+    CHECK(max_abs_of(Tensor::of<T>({T(1), T(-HUGE_VAL)})) == HUGE_VAL);
+    CHECK(std::isnan(max_abs_of(Tensor::of<T>({T(NAN), T(1)}))));
+    CHECK(hex16(max_abs_of(Tensor::of<T>({T(-0.0)}))) == hex16(0.0));
   });
 }
 
@@ -116,11 +118,23 @@ TEST_CASE("kernels.norm: the first of several tensors with such elements is name
   CHECK(first == 1);
 }
 
+TEST_CASE("kernels.norm: several tensors are added left to right, and have one largest magnitude") {
+  Tensor tensors[] = {Tensor::of<float>({0x1p-30f}), Tensor::zeros({0}), Tensor::of<double>({-1})};
+  CHECK(launch_cpu(SquareSum{tensors}) == 1);  // 2^-60 is lost in 1
+  CHECK(launch_cpu(SquareSum{tensors, -1}) == 0);
+  CHECK(launch_cpu(SquareSum{std::span(tensors).first(1), 1}) == 1);
+  CHECK(launch_cpu(SquareSum{{}, 3}) == 3);
+  CHECK(launch_cpu(MaxAbs{tensors}) == 1);
+  CHECK(launch_cpu(MaxAbs{{}}) == 0);
+  tensors[0].fill(NAN);
+  CHECK(std::isnan(launch_cpu(MaxAbs{tensors})));
+}
+
 TEST_CASE("kernels.norm: integers are refused") {
-  CHECK_THROWS_WITH_AS(launch_cpu(SquareSum{Tensor::arange(3)}),
+  CHECK_THROWS_WITH_AS(square_sum_of(Tensor::arange(3)),
                        "[square_sum] needs float32 or float64, got int64; convert with to()",
                        DTypeError);
-  CHECK_THROWS_AS(launch_cpu(MaxAbs{Tensor::arange(3)}), DTypeError);
+  CHECK_THROWS_AS(max_abs_of(Tensor::arange(3)), DTypeError);
   const Tensor integers[] = {Tensor::zeros({1}), Tensor::arange(3)};
   CHECK_THROWS_AS(launch_cpu(FindNonfinite{integers}), DTypeError);
 }
