@@ -64,36 +64,10 @@ bool find_layouts(const BlasProduct& product, Layouts& layouts) {
 
 // Row-major c = a b is column-major c^T = b^T a^T.
 
-cublasStatus_t multiply_one(cublasHandle_t handle,
-                            cublasComputeType_t compute,
-                            const BlasProduct& product,
-                            const Layouts& layouts) {
-  const float one = 1, keep = product.adds ? 1 : 0;
-  return cublasGemmEx(handle,
-                      layouts.b.operation,
-                      layouts.a.operation,
-                      static_cast<int>(product.c.cols),
-                      static_cast<int>(product.c.rows),
-                      static_cast<int>(product.a.cols),
-                      &one,
-                      product.b.data,
-                      CUDA_R_32F,
-                      static_cast<int>(layouts.b.leading),
-                      product.a.data,
-                      CUDA_R_32F,
-                      static_cast<int>(layouts.a.leading),
-                      &keep,
-                      product.c.data,
-                      CUDA_R_32F,
-                      static_cast<int>(layouts.c.leading),
-                      compute,
-                      CUBLAS_GEMM_DEFAULT);
-}
-
-cublasStatus_t multiply_batch(cublasHandle_t handle,
-                              cublasComputeType_t compute,
-                              const BlasProduct& product,
-                              const Layouts& layouts) {
+cublasStatus_t gemm(cublasHandle_t handle,
+                    cublasComputeType_t compute,
+                    const BlasProduct& product,
+                    const Layouts& layouts) {
   const float one = 1, keep = product.adds ? 1 : 0;
   return cublasGemmStridedBatchedEx(handle,
                                     layouts.b.operation,
@@ -141,12 +115,7 @@ bool Blas::multiply(MatmulPrecision precision, const BlasProduct& product, Strea
   if (product.c.rows == 0 || product.c.cols == 0 || product.batch == 0) return true;
   const auto handle = static_cast<cublasHandle_t>(handle_);
   check(cublasSetStream(handle, static_cast<cudaStream_t>(stream.handle)), "cublasSetStream");
-  if (product.batch == 1) {
-    check(multiply_one(handle, compute_type(precision), product, layouts), "cublasGemmEx");
-  } else {
-    check(multiply_batch(handle, compute_type(precision), product, layouts),
-          "cublasGemmStridedBatchedEx");
-  }
+  check(gemm(handle, compute_type(precision), product, layouts), "cublasGemmStridedBatchedEx");
   return true;
 }
 

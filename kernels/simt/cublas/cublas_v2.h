@@ -30,27 +30,6 @@ const char* cublasGetStatusName(cublasStatus_t status);
 const char* cublasGetStatusString(cublasStatus_t status);
 
 /// Matrices are column-major: c = alpha op(a) op(b) + beta c.
-cublasStatus_t cublasGemmEx(cublasHandle_t handle,
-                            cublasOperation_t transa,
-                            cublasOperation_t transb,
-                            int m,
-                            int n,
-                            int k,
-                            const void* alpha,
-                            const void* a,
-                            cudaDataType_t a_type,
-                            int lda,
-                            const void* b,
-                            cudaDataType_t b_type,
-                            int ldb,
-                            const void* beta,
-                            void* c,
-                            cudaDataType_t c_type,
-                            int ldc,
-                            cublasComputeType_t compute,
-                            cublasGemmAlgo_t algorithm);
-
-/// The same for each of a batch.
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle,
                                           cublasOperation_t transa,
                                           cublasOperation_t transb,
