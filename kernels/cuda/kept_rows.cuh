@@ -77,7 +77,7 @@ void launch_kept_rows(
   } else if (bytes + kOfTeam <= max_shared_bytes()) {
     start(std::type_identity<KeptRowTeam<32>>{}, kept_row_kernel<32, Body>);
   } else {
-    launch_rows(name, rows, columns, body, stream);
+    launch_long_rows(name, rows, columns, body, stream);
   }
 }
 

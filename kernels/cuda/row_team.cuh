@@ -159,34 +159,46 @@ void row_kernel(ACCRUE_PARAMETER Body body, std::int64_t rows) {
   if (team.row() < rows) body(team, team.row());
 }
 
-/// Runs body on all rows: a warp for each where `columns` are few, else a block.
+/// Runs body on all rows, with a team of kWarps for each.
+template <int kWarps, class Body>
+void launch_teams(const char* name, std::int64_t rows, const Body& body, Stream stream) {
+  constexpr int kRows = RowTeam<kWarps>::kRowsPerBlock;
+  if (rows == 0) return;
+  launch({.name = name,
+          .grid_x = (rows + kRows - 1) / kRows,
+          .threads = kRowThreads,
+          .stream = stream},
+         row_kernel<kWarps, Body>,
+         body,
+         rows);
+}
+
+/// Runs body on all rows, with a block for each.
 ///
 /// Errors:  ShapeError for more than 2^29 columns.
 template <class Body>
-void launch_rows(
+void launch_long_rows(
     const char* name, std::int64_t rows, std::int64_t columns, const Body& body, Stream stream) {
   constexpr int kWarps = kRowThreads / kWarpSize;
-  const auto start = [&](auto team, auto kernel) {
-    constexpr int kRows = decltype(team)::type::kRowsPerBlock;
-    launch({.name = name,
-            .grid_x = (rows + kRows - 1) / kRows,
-            .threads = kRowThreads,
-            .stream = stream},
-           kernel,
-           body,
-           rows);
-  };
   ACCRUE_CHECK(columns <= RowTeam<kWarps>::kMaxColumns,
                ShapeError,
                name,
                "rows have at most 536870912 elements on CUDA, got ",
                columns,
                "; split them");
-  if (rows == 0) return;
+  launch_teams<kWarps>(name, rows, body, stream);
+}
+
+/// Runs body on all rows: a warp for each where `columns` are few, else a block.
+///
+/// Errors:  as launch_long_rows().
+template <class Body>
+void launch_rows(
+    const char* name, std::int64_t rows, std::int64_t columns, const Body& body, Stream stream) {
   if (columns <= kSumBlock) {
-    start(std::type_identity<RowTeam<1>>{}, row_kernel<1, Body>);
+    launch_teams<1>(name, rows, body, stream);
   } else {
-    start(std::type_identity<RowTeam<kWarps>>{}, row_kernel<kWarps, Body>);
+    launch_long_rows(name, rows, columns, body, stream);
   }
 }
 
