@@ -1,12 +1,14 @@
 // Measures each kernel on a CUDA device beside what the card can do: a line of JSON for each.
 //
 // {"copy": seconds, "bytes"}, then {"cublas": "ieee" | "tf32" | "bf16", "sizes", "flops",
-// "seconds"}, then {"kernel", "sizes", "counted", "work", "seconds"}, or "left_out" with a reason.
+// "seconds"}, then {"kernel", "sizes", "counted", "work", "extra_bytes", "seconds"}, or "left_out"
+// with a reason. Extra bytes are the most that a launch holds beside what was there before it.
 #include "accrue/bench/device/kernel_cases.h"
 #include "accrue/bench/support/options.h"
 #include "accrue/bench/support/program.h"
 #include "accrue/bench/support/report.h"
 #include "accrue/core/device_backend.h"
+#include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/cuda/blas.h"
 #include "accrue/kernels/cuda/current_stream.h"
 #include "accrue/kernels/cuda/runtime.h"
@@ -47,6 +49,15 @@ double seconds_of(const std::function<void()>& launch, const Settings& settings)
   std::vector<double> times;
   for (int i = 0; i < turns; ++i) times.push_back(turn(launches));
   return median(times);
+}
+
+/// The most memory that one launch holds beside what is in use.
+std::int64_t extra_bytes_of(const std::function<void()>& launch, const Settings& settings) {
+  const int device = settings.device.index;
+  const std::int64_t before = cuda::memory_stats(device).allocated_bytes;
+  cuda::reset_peak_memory(device);
+  launch();
+  return cuda::memory_stats(device).peak_bytes - before;
 }
 
 void print_line(const json& line) {
@@ -95,6 +106,7 @@ void measure(const KernelCase& kernel, const Sizes& sizes, const Settings& setti
                {"work", kernel.count(sizes)}};
   try {
     const Work work = kernel.make(sizes, settings.device);
+    line["extra_bytes"] = extra_bytes_of(work.launch, settings);
     line["seconds"] = seconds_of(work.launch, settings);
   } catch (const OutOfMemoryError& error) {
     line["left_out"] = error.what();

@@ -23,6 +23,8 @@ TARGETS = {
     "embedding_grad": {"accept": 1.9, "stretch": 2.9},
     "adamw": {"accept": 3.8, "stretch": 4.2},
 }
+# What the order of sums costs: a kernel, and the same work without the order.
+TAXES = (("linear_weight_grad_8_lanes", "linear_weight_grad"),)
 SMALL_LAYERS = {("linear_input_grad", (512, 768, 3072)), ("linear_weight_grad", (512, 768, 3072))}
 
 
@@ -89,6 +91,22 @@ def kernel_rows(lines, torch_lines, has_targets):
     return ceilings, rows
 
 
+def taxes(rows):
+    """[kernel, the other, sizes, how many times longer it takes] for each pair of TAXES."""
+    seconds = {(row["kernel"], tuple(row["sizes"])): row.get("seconds") for row in rows}
+    found = []
+    for row in rows:
+        for kernel, other in TAXES:
+            free = seconds.get((other, tuple(row["sizes"])))
+            if row["kernel"] == kernel and row.get("seconds") and free:
+                found.append([kernel, other, row["sizes"], row["seconds"] / free])
+    return found
+
+
+def mebibytes(count):
+    return "-" if count is None else f"{count / 2**20:.4g}"
+
+
 def tera(rate):
     return "-" if rate is None else f"{rate / TERA:.3g}"
 
@@ -96,7 +114,7 @@ def tera(rate):
 def row_text(row):
     sizes = " x ".join(map(str, row["sizes"]))
     if row.get("left_out"):
-        return f"| {row['kernel']} | {sizes} | left out: {row['left_out']} | | | | | |"
+        return f"| {row['kernel']} | {sizes} | left out: {row['left_out']} | | | | | | |"
     seconds, peer = row["seconds"], row["torch_seconds"]
     unit = "TFLOP/s" if row["counted"] == "flops" else "TB/s"
     fraction = f"{100 * row['fraction']:.0f} %" if "fraction" in row else "-"
@@ -104,7 +122,8 @@ def row_text(row):
     goal = f"{tera(row['accept'])} / {tera(row['stretch'])}" if "accept" in row else "-"
     return (
         f"| {row['kernel']} | {sizes} | {1e3 * seconds:.4g} ms | {tera(row['rate'])} {unit} | "
-        f"{fraction} | {times} | {goal} | {row.get('verdict', '-')} |")
+        f"{fraction} | {times} | {mebibytes(row.get('extra_bytes'))} | {goal} | "
+        f"{row.get('verdict', '-')} |")
 
 
 def markdown(report):
@@ -130,11 +149,17 @@ def markdown(report):
         "",
         "Rates count the bytes or operations that no kernel can save; the fraction is that of the",
         "copy, or of cuBLAS in float32. torch: how many times faster ours is, in the same run.",
+        "MiB: the most memory that a launch holds beside its operands and results.",
         "",
-        "| kernel | sizes | time | rate | of the ceiling | torch | accept / stretch | reached |",
-        "|---|---|---|---|---|---|---|---|",
+        "| kernel | sizes | time | rate | of the ceiling | torch | MiB | accept / stretch | reached |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     out += [row_text(row) for row in report["kernels"]]
+    out += ["", "| what an order of sums costs | sizes | time |", "|---|---|---|"]
+    out += [
+        f"| {kernel}, not {other} | {' x '.join(map(str, sizes))} | {ratio:.3f}x |"
+        for kernel, other, sizes, ratio in taxes(report["kernels"])
+    ]
     return "\n".join(out) + "\n"
 
 

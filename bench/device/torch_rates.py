@@ -97,9 +97,29 @@ def conv2d_weight_grad(count, channels, outputs, side):
     return lambda: torch.nn.grad.conv2d_weight(x, (outputs, channels, 3, 3), dy, padding=1)
 
 
+def conv2d_bias_grad(count, channels, outputs, side):
+    dy = images(count, outputs, side)
+    return lambda: dy.sum((0, 2, 3))
+
+
 def max_pool2d(planes, side):
     x = images(1, planes, side)
     return lambda: F.max_pool2d(x, 2, return_indices=True)
+
+
+def max_pool2d_grad(planes, side):
+    x = numbers(1, planes, side, side, leaf=True)
+    return backward(F.max_pool2d(x, 2), x)
+
+
+def avg_pool2d(planes, side):
+    x = images(1, planes, side)
+    return lambda: F.avg_pool2d(x, 2)
+
+
+def avg_pool2d_grad(planes, side):
+    x = numbers(1, planes, side, side, leaf=True)
+    return backward(F.avg_pool2d(x, 2), x)
 
 
 def linear_then_cross_entropy(tokens, vocabulary, width):
@@ -215,7 +235,11 @@ TWINS = {
     "conv2d": conv2d,
     "conv2d_input_grad": conv2d_input_grad,
     "conv2d_weight_grad": conv2d_weight_grad,
+    "conv2d_bias_grad": conv2d_bias_grad,
     "max_pool2d": max_pool2d,
+    "max_pool2d_grad": max_pool2d_grad,
+    "avg_pool2d": avg_pool2d,
+    "avg_pool2d_grad": avg_pool2d_grad,
     "linear_cross_entropy": linear_then_cross_entropy,
     "linear_then_cross_entropy": linear_then_cross_entropy,
     "cross_entropy": cross_entropy,
