@@ -145,7 +145,8 @@ std::int64_t rows_per_sample(const Tensor& tensor,
                axis.known() ? text(" with samples in dimension ", axis.dim)
                             : std::string(" without a known sample dimension"),
                "; keep the batch dimension first or use invariant = false");
-  return axis.rows * product(tensor.shape(), 1, tensor.rank() - inner_dims);
+  return std::max<std::int64_t>(axis.rows, 0) *
+         product(tensor.shape(), 1, tensor.rank() - inner_dims);
 }
 
 void check_keeps_samples(bool keeps_samples, const char* operation, const char* what) {

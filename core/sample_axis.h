@@ -13,7 +13,7 @@ struct SampleAxis {
   static constexpr int kMixed = -2;
 
   int dim = -1;
-  std::int64_t rows = 1;  ///< entries of `dim` per sample
+  std::int64_t rows = 1;  ///< entries of `dim` per sample; -n: n samples of no entries
 
   static constexpr SampleAxis mixed() { return {kMixed, 1}; }
   bool known() const { return dim >= 0; }

@@ -74,9 +74,10 @@ SampleAxis shifted(SampleAxis axis, int dim, int change) {
 /// The axis after a reshape: kept when samples stay whole entries of the first dimension.
 SampleAxis reshaped(SampleAxis axis, const Shape& from, const Shape& to) {
   if (!axis.is_major() || to.rank() == 0) return lost(axis);
-  const std::int64_t samples = from[0] / axis.rows;
+  const std::int64_t samples = axis.rows < 0 ? -axis.rows : from[0] / axis.rows;
   if (samples == 0) return to[0] == 0 ? SampleAxis{0, 1} : lost(axis);
-  return to[0] > 0 && to[0] % samples == 0 ? SampleAxis{0, to[0] / samples} : lost(axis);
+  if (to[0] % samples != 0) return lost(axis);
+  return {0, to[0] == 0 ? -samples : to[0] / samples};
 }
 
 /// The shape of `tensors` joined along dimension `d`.
@@ -118,16 +119,18 @@ Shape joined_shape(std::span<const Tensor> tensors, int d) {
 
 Tensor Tensor::with_sample_axis(SampleAxis axis) const {
   check_defined();
-  ACCRUE_CHECK(
-      axis.dim < rank() && axis.rows >= 1 && (!axis.known() || shape_[axis.dim] % axis.rows == 0),
-      ShapeError,
-      "with_sample_axis",
-      "samples must be whole entries of a dimension, got dimension ",
-      axis.dim,
-      " with ",
-      axis.rows,
-      " rows per sample for shape ",
-      shape_);
+  const auto fits = [&](std::int64_t size) {
+    return axis.rows < 0 ? size == 0 : axis.rows > 0 && size % axis.rows == 0;
+  };
+  ACCRUE_CHECK(axis.dim < rank() && (!axis.known() || fits(shape_[axis.dim])),
+               ShapeError,
+               "with_sample_axis",
+               "samples must be whole entries of a dimension, got dimension ",
+               axis.dim,
+               " with ",
+               axis.rows,
+               " rows per sample for shape ",
+               shape_);
   Tensor result = *this;
   result.sample_axis_ = axis;
   return result;

@@ -15,7 +15,8 @@ constexpr const char* kName = "data_loader";
 /// The same field for 0 samples.
 Tensor without_samples(const Tensor& field) {
   if (field.rank() == 0) return field;
-  const SampleAxis axis = field.sample_axis();
+  SampleAxis axis = field.sample_axis();
+  if (axis.rows < 0) axis.rows = 1;
   Shape shape = field.shape();
   shape[axis.known() ? axis.dim : 0] = 0;
   return Tensor::empty(shape, field.dtype(), field.device()).with_sample_axis(axis);
@@ -25,7 +26,8 @@ void check_collated(const std::vector<Tensor>& fields, std::int64_t num_samples)
   ACCRUE_CHECK(!fields.empty(), ValueError, kName, "collate must return a tensor, got none");
   for (const Tensor& field : fields) {
     const SampleAxis axis = field.sample_axis();
-    ACCRUE_CHECK(!axis.known() || field.size(axis.dim) == num_samples * axis.rows,
+    ACCRUE_CHECK(!axis.known() || (axis.rows < 0 ? axis.rows == -num_samples
+                                                 : field.size(axis.dim) == num_samples * axis.rows),
                  ShapeError,
                  kName,
                  "collate must keep all samples, got shape ",

@@ -1,5 +1,6 @@
 #include "accrue/train/dispatcher.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -67,10 +68,11 @@ void keep_slice(data::Batch& batch, std::int64_t rank, std::int64_t each) {
   batch.indices = std::vector<std::int64_t>(begin, begin + each);
   for (Tensor* field : fields_of(batch)) {
     if (field->rank() == 0) continue;
-    const SampleAxis axis = field->sample_axis();
+    SampleAxis axis = field->sample_axis();
     const int dim = axis.known() ? axis.dim : 0;
-    const std::int64_t rows = axis.known() ? axis.rows : 1;
+    const std::int64_t rows = axis.known() ? std::max<std::int64_t>(axis.rows, 0) : 1;
     const Tensor slice = field->narrow(dim, rank * each * rows, each * rows).contiguous();
+    if (axis.rows < 0) axis.rows = -each;
     *field = slice.with_sample_axis(axis);
   }
 }

@@ -4,6 +4,8 @@
 #include "accrue/core/tensor.h"
 #include "accrue/tests/core/view_model.h"
 
+#include <algorithm>
+
 using accrue::SampleAxis;
 using accrue::Shape;
 using accrue::Tensor;
@@ -47,6 +49,16 @@ TEST_CASE("core.sample_axis: views move it") {
   CHECK(batch().to(accrue::DType::float64).sample_axis() == axis(0, 2));
 }
 
+TEST_CASE("core.sample_axis: samples of no rows are counted") {
+  const Tensor empty = Tensor::zeros({4, 0, 3}).with_sample_axis(axis(0)).reshape({0, 3});
+  CHECK(empty.sample_axis() == axis(0, -4));
+  CHECK(empty.reshape({4, 0, 3}).sample_axis() == axis(0));
+  CHECK(empty.reshape({8, 0}).sample_axis() == axis(0, 2));
+  CHECK(empty.reshape({6, 0}).sample_axis().is_mixed());
+  CHECK(empty.transpose(0, 1).sample_axis() == axis(1, -4));
+  CHECK_THROWS_AS(batch().with_sample_axis(axis(0, -6)), accrue::ShapeError);
+}
+
 TEST_CASE("core.sample_axis: a copy of mixed samples marks all that share the storage") {
   const Tensor mixed = Tensor::ones({1, 4}).with_sample_axis(SampleAxis::mixed());
   Tensor target = Tensor::zeros({12, 4});
@@ -79,14 +91,17 @@ TEST_CASE("core.sample_axis: views that take samples apart drop it") {
 TEST_CASE("core.sample_axis: where it is kept, entry i belongs to sample i / rows") {
   int num_kept = 0;
   check_property("chains of views of samples", 3000, [&] {
-    const std::int64_t rows = pick(1, 3), samples = pick(0, 3);
+    const std::int64_t rows = pick(0, 3), samples = pick(0, 3);
     Shape shape;
     for (std::int64_t d = pick(0, 2); d > 0; --d) shape.push_back(pick(1, 3));
     const int dim = static_cast<int>(pick(0, shape.rank()));
     shape.insert(dim, rows * samples);
     Tensor tensor = Tensor::arange(samples).unsqueeze(1).expand({samples, rows}).reshape({-1});
     for (int d = dim + 1; d < shape.rank(); ++d) tensor = tensor.unsqueeze(-1);
-    tensor = tensor.expand(shape).clone().with_sample_axis(axis(dim, rows));
+    tensor = tensor.expand(shape).clone().with_sample_axis(axis(dim,
+                                                                rows > 0      ? rows
+                                                                : samples > 0 ? -samples
+                                                                              : 1));
     Model unused{tensor.shape(), accrue::test::values(tensor)};
     for (std::int64_t i = pick(1, 6); i > 0; --i) {
       accrue::test::kAllSteps[pick(0, std::size(accrue::test::kAllSteps) - 1)](tensor, unused);
@@ -94,7 +109,8 @@ TEST_CASE("core.sample_axis: where it is kept, entry i belongs to sample i / row
       if (!kept.known()) break;
       ++num_kept;
       RC_ASSERT(kept.dim < tensor.rank());
-      RC_ASSERT(tensor.size(kept.dim) == samples * kept.rows);
+      RC_ASSERT(kept.rows > 0 || kept.rows == -samples);
+      RC_ASSERT(tensor.size(kept.dim) == samples * std::max<std::int64_t>(kept.rows, 0));
       for (std::int64_t entry = 0; entry < samples * kept.rows; ++entry) {
         for (const auto sample : accrue::test::values(tensor.select(kept.dim, entry))) {
           RC_ASSERT(sample == entry / kept.rows);

@@ -19,13 +19,14 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 11, kWidth = 12, kSamples = 14, kWindow = 8;
 
-/// Sequences of 3 to 9 tokens with the next token as label.
+/// Sequences of 3 to 9 tokens, or none, with the next token as label.
 class Sequences final : public data::Dataset {
  public:
   std::int64_t size() const override { return kSamples; }
   data::Sample get(std::int64_t index) const override {
     std::vector<std::int64_t> tokens;
-    for (std::int64_t t = 0; t < 4 + index * 5 % 7; ++t) {
+    const std::int64_t size = index % 4 == 0 ? 1 : 4 + index * 5 % 7;
+    for (std::int64_t t = 0; t < size; ++t) {
       tokens.push_back((index * index + 3 * t + t * t * (index % 3)) % kVocabulary);
     }
     const Tensor all = Tensor::from(tokens, {static_cast<std::int64_t>(tokens.size())});
