@@ -90,15 +90,15 @@ inline bool is_recorded(const Variable& x) { return grad_enabled() && x.requires
 
 /// Records a result: a Variable without node when nothing wants its gradient, else with an `Op`
 /// node that `fill(op)` completes (saved tensors). `inputs` become the node's edges in order.
-/// What is made of mixed samples is mixed; in a micro-batch it is not recorded (StateError).
+/// What is made of mixed samples, or of samples that the value does not know, is mixed; in a
+/// micro-batch it is not recorded (StateError).
 template <class Op, class Fill, class... Inputs>
 Variable record(Tensor value, Fill&& fill, const Inputs&... inputs) {
-  const bool mixed =
-      (value.sample_axis().is_mixed() || ... || inputs.value().sample_axis().is_mixed());
-  if (!(is_recorded(inputs) || ...)) {
-    if (mixed) value = value.with_sample_axis(SampleAxis::mixed());
-    return Variable(std::move(value));
-  }
+  const SampleAxis axis = value.sample_axis();
+  const bool mixed = axis.is_mixed() || (inputs.value().sample_axis().is_mixed() || ...) ||
+                     (!axis.known() && (inputs.value().sample_axis().known() || ...));
+  if (mixed) value = value.with_sample_axis(SampleAxis::mixed());
+  if (!(is_recorded(inputs) || ...)) return Variable(std::move(value));
   Ref<Op> op(new Op);
   op->inputs = {edge(inputs)...};
   fill(*op);

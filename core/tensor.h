@@ -219,7 +219,7 @@ class Tensor {
   DType dtype_ = DType::float32;
 };
 
-/// Joins tensors along `dim`; all other sizes and the dtype must agree.
+/// Joins tensors along `dim`; other sizes and the dtype must agree. Samples that meet are mixed.
 /// Errors: ValueError for no tensors, ShapeError, DTypeError, IndexError.
 Tensor cat(std::span<const Tensor> tensors, int dim = 0);
 

@@ -115,6 +115,14 @@ Shape joined_shape(std::span<const Tensor> tensors, int d) {
   return shape;
 }
 
+/// The axis of `tensors` joined along dimension `d`: kept where all know the same one.
+SampleAxis joined_axis(std::span<const Tensor> tensors, int d) {
+  const SampleAxis axis = tensors.front().sample_axis();
+  for (const Tensor& tensor : tensors)
+    if (tensor.sample_axis() != axis) return SampleAxis::mixed();
+  return axis.dim == d ? lost(axis) : axis;
+}
+
 }  // namespace
 
 Tensor Tensor::with_sample_axis(SampleAxis axis) const {
@@ -370,7 +378,7 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
     result.narrow(d, start, tensor.size(d)).copy_from(tensor);
     start += tensor.size(d);
   }
-  return result;
+  return result.with_sample_axis(joined_axis(tensors, d));
 }
 
 }  // namespace accrue

@@ -66,4 +66,12 @@ std::int64_t affine_rows(const char* operation,
   return rows_per_sample(x.value(), inner_dims, operation, "the input of a parameter");
 }
 
+SampleAxis affine_axis(SampleAxis axis, const Variable& w, const Variable& bias) {
+  const auto has_samples = [](const Variable& v) {
+    const bool is_parameter = v.node() && v.node()->as_leaf();
+    return v.value().sample_axis().known() && !is_parameter;
+  };
+  return has_samples(w) || has_samples(bias) ? SampleAxis::mixed() : axis;
+}
+
 }  // namespace accrue

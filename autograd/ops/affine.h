@@ -29,4 +29,8 @@ std::int64_t affine_rows(const char* operation,
                          const Variable& w,
                          const Variable& bias);
 
+/// The sample axis of what rows with `axis` become: mixed where w or bias is made of samples too,
+/// as no parameter is.
+SampleAxis affine_axis(SampleAxis axis, const Variable& w, const Variable& bias);
+
 }  // namespace accrue

@@ -30,15 +30,11 @@ SampleAxis joint_axis(std::span<const Variable* const> operands,
     if (!aligned.known()) continue;
     const std::int64_t size = x->shape()[aligned.dim];
     aligned.dim += result.rank() - x->rank();
-    if (!axis.known()) {
-      axis = aligned;
-      agree = size == result[axis.dim];
-    }
-    agree &= aligned == axis;
+    if (!axis.known()) axis = aligned;
+    agree &= aligned == axis && size == result[axis.dim];
   }
   check_keeps_samples(agree, operation, "arithmetic across different sample dimensions");
-  if (mixed) return SampleAxis::mixed();
-  return agree ? axis : SampleAxis{};
+  return mixed || !agree ? SampleAxis::mixed() : axis;
 }
 
 void check_stretched(const Variable& x, const Tensor& y, const char* operation) {

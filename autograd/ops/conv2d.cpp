@@ -144,7 +144,7 @@ Variable conv2d(const Variable& x,
                                               y.mutable_data<T>()});
   });
   return record<Conv2dNode>(
-      y.with_sample_axis(axis),
+      y.with_sample_axis(affine_axis(axis, w, bias)),
       [&](Conv2dNode& node) {
         node.shape = shape;
         node.x = SavedTensor(x.value());

@@ -1,6 +1,7 @@
 #include "accrue/autograd/ops/embedding.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/affine.h"
 #include "accrue/autograd/ops/row_matrix.h"
 #include "accrue/core/same_device.h"
 #include "accrue/kernels/embedding.h"
@@ -100,7 +101,7 @@ Variable embedding(const Variable& table,
                         chosen.data<std::int64_t>(),
                         kernels::row_major(y.mutable_data<T>(), chosen.numel(), shape.back())});
   });
-  y = y.with_sample_axis(indices.sample_axis());
+  y = y.with_sample_axis(affine_axis(indices.sample_axis(), table, {}));
   return record<EmbeddingNode>(
       y,
       [&](EmbeddingNode& node) {

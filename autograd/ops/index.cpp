@@ -68,13 +68,15 @@ Variable index_select(const Variable& x, int dim, const Tensor& index) {
                index.shape(),
                " and ",
                x.shape());
-  SampleAxis axis = x.value().sample_axis();
+  SampleAxis axis = x.value().sample_axis(), of_index = index.sample_axis();
+  const bool by_samples = axis.known() && of_index.known();
   check_keeps_samples(axis.dim != d, kName, "indexing along the sample dimension");
-  check_keeps_samples(
-      !axis.known() || !index.sample_axis().known(), kName, "indexing samples by samples");
-  if (axis.dim == d) axis = {};
-  if (!axis.known() && index.sample_axis().known()) axis = {d, index.sample_axis().rows};
-  if (index.sample_axis().is_mixed()) axis = SampleAxis::mixed();
+  check_keeps_samples(!by_samples, kName, "indexing samples by samples");
+  if (of_index.known()) of_index.dim = d;
+  if (axis == SampleAxis{})
+    axis = of_index;
+  else if (axis.dim == d || by_samples || of_index.is_mixed())
+    axis = SampleAxis::mixed();
   Shape ones = x.shape(), full = x.shape();
   for (int i = 0; i < x.rank(); ++i) ones[i] = 1;
   ones[d] = full[d] = index.shape()[0];
@@ -92,7 +94,7 @@ Variable gather(const Variable& x, int dim, const Tensor& index) {
   const bool agree = !of_x.known() || !of_index.known() || of_x == of_index;
   check_keeps_samples(whole && agree, kName, "indexing across different sample dimensions");
   const SampleAxis axis = of_x.known() && !of_index.is_mixed() ? of_x : of_index;
-  return pick(kName, x, d, index, whole && agree && of_x.dim != d ? axis : SampleAxis{});
+  return pick(kName, x, d, index, whole && agree && of_x.dim != d ? axis : SampleAxis::mixed());
 }
 
 }  // namespace accrue

@@ -1,6 +1,7 @@
 #include "accrue/autograd/ops/layer_norm.h"
 
 #include "accrue/autograd/engine.h"
+#include "accrue/autograd/ops/affine.h"
 #include "accrue/core/same_device.h"
 #include "accrue/kernels/broadcast_grad.h"
 #include "accrue/kernels/launch.h"
@@ -191,7 +192,9 @@ Variable normalize(const NormCall& call) {
                                      mean.mutable_data<T>(),
                                      rstd.mutable_data<T>()});
   });
-  y = y.with_sample_axis(call.x.value().sample_axis());
+  const SampleAxis axis = call.x.value().sample_axis();
+  y = y.with_sample_axis(affine_axis(
+      axis.dim < call.leading_dims() ? axis : SampleAxis::mixed(), call.weight, call.bias));
   return record<LayerNormNode>(
       y,
       [&](LayerNormNode& node) {

@@ -91,7 +91,8 @@ Variable linear(const Variable& x, const Variable& w, const Variable& bias) {
                                               matmul_precision()});
   });
   const SampleAxis axis = x.value().sample_axis();
-  y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);
+  y = y.with_sample_axis(
+      affine_axis(axis.dim == x.rank() - 1 ? SampleAxis::mixed() : axis, w, bias));
   return record<LinearNode>(
       y,
       [&](LinearNode& node) {

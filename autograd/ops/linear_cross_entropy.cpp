@@ -274,14 +274,6 @@ Operands dense_operands(const Variable& x,
   return result;
 }
 
-/// Rows are samples where those of x are.
-SampleAxis axis_of_rows(const Operands& operands) {
-  const SampleAxis axis = operands.x.sample_axis();
-  const bool mixed = operands.target.sample_axis().is_mixed() ||
-                     operands.options.class_weights.sample_axis().is_mixed();
-  return mixed ? SampleAxis::mixed() : axis.is_major() ? axis : SampleAxis{};
-}
-
 /// Logits are rounded to `half` if it is given; x, w and bias are then rounded already.
 Variable fused_rows(const Variable& x,
                     const Variable& w,
@@ -317,8 +309,9 @@ Variable fused_rows(const Variable& x,
                                                       row_sum.mutable_data<T>() + begin});
     }
   });
+  const SampleAxis axis = affine_axis(operands.x.sample_axis(), w, bias);
   return record<LinearCrossEntropyNode>(
-      loss.with_sample_axis(axis_of_rows(operands)),
+      loss.with_sample_axis(row_axis(axis, labels, options)),
       [&](LinearCrossEntropyNode& node) {
         node.operands = operands;
         for (const Tensor& tensor :

@@ -87,6 +87,14 @@ void check_cross_entropy_options(const char* operation,
                weights.dtype());
 }
 
+SampleAxis row_axis(SampleAxis logits, const Tensor& target, const CrossEntropyOptions& options) {
+  const SampleAxis of_target = target.sample_axis();
+  if (options.class_weights.sample_axis() != SampleAxis{}) return SampleAxis::mixed();
+  if (logits == SampleAxis{}) return of_target;
+  const bool agree = of_target == SampleAxis{} || of_target == logits;
+  return agree && logits.dim <= 0 ? logits : SampleAxis::mixed();
+}
+
 Variable cross_entropy_rows(const Variable& logits,
                             const Tensor& target,
                             const CrossEntropyOptions& options) {
@@ -117,8 +125,7 @@ Variable cross_entropy_rows(const Variable& logits,
   });
   const SampleAxis axis = x.sample_axis();
   check_keeps_samples(axis.dim != 1, "cross_entropy", "a softmax along the sample dimension");
-  const bool mixed = t.sample_axis().is_mixed() || dense.class_weights.sample_axis().is_mixed();
-  loss = loss.with_sample_axis(mixed ? SampleAxis::mixed() : axis.dim == 0 ? axis : SampleAxis{});
+  loss = loss.with_sample_axis(row_axis(axis, t, dense));
   return record<CrossEntropyNode>(
       loss,
       [&](CrossEntropyNode& node) {
@@ -221,10 +228,10 @@ void check_mse(const Variable& x, const Variable& y) {
 Variable mse_rows(const Variable& x, const Variable& y) {
   check_mse(x, y);
   const SampleAxis axis = x.value().sample_axis(), other = y.value().sample_axis();
-  check_keeps_samples(!axis.known() || !other.known() || axis == other,
-                      "mse",
-                      "a difference across different sample dimensions");
-  if (x.rank() > 0 && axis.dim == x.rank() - 1) {
+  const bool agree = !axis.known() || !other.known() || axis == other;
+  check_keeps_samples(agree, "mse", "a difference across different sample dimensions");
+  const SampleAxis joint = axis.known() ? axis : other;
+  if (x.rank() > 0 && joint.dim == x.rank() - 1) {
     Shape rows = x.shape();
     rows.push_back(1);
     return mse_rows(reshape(x, rows), reshape(y, rows));
@@ -240,7 +247,7 @@ Variable mse_rows(const Variable& x, const Variable& y) {
                     kernels::MseForward<T>{
                         row_matrix<T>(dense_x), row_matrix<T>(dense_y), loss.mutable_data<T>()});
   });
-  if (axis.dim < shape.rank()) loss = loss.with_sample_axis(axis);
+  if (agree) loss = loss.with_sample_axis(joint);
   return record<MseNode>(
       loss,
       [&](MseNode& node) {

@@ -46,6 +46,9 @@ Variable mse_loss(const Variable& x, const Variable& y, Reduction reduction = Re
 /// Errors: IndexError (target outside the class weights), DTypeError.
 class LossWeight cross_entropy_weight(const Tensor& target, const CrossEntropyOptions& options);
 
+/// For operations: the sample axis of row losses, from that of the logits' rows.
+SampleAxis row_axis(SampleAxis logits, const Tensor& target, const CrossEntropyOptions& options);
+
 /// For operations. Errors: DTypeError, ShapeError naming `operation` unless target is int64 and the
 /// class weights, if any, are [num_classes] of `dtype`.
 void check_cross_entropy_options(const char* operation,

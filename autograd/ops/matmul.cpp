@@ -76,21 +76,24 @@ SampleAxis aligned(const Tensor& x, int rank) {
   return axis;
 }
 
-/// True when `x`, which knows no samples, is the same for all entries of dimension `dim` of `rank`.
-bool is_shared(const Tensor& x, int dim, int rank) {
+/// The size of x in dimension `dim` of `rank`, its own aligned on the right.
+std::int64_t aligned_size(const Tensor& x, int dim, int rank) {
   const int own = dim - (rank - x.rank());
-  return own < 0 || x.shape()[own] == 1;
+  return own < 0 ? 1 : x.shape()[own];
 }
 
 /// The sample dimension of the result; throws in a window where samples would mix.
 SampleAxis joint_axis(const Tensor& a, const Tensor& b, int rank) {
   const SampleAxis left = aligned(a, rank), right = aligned(b, rank);
+  const auto size = [rank](const Tensor& x, int dim) { return aligned_size(x, dim, rank); };
   bool keeps = true;
-  if (left.known()) {
-    keeps = left.dim < rank - 2 ? left == right || (!right.known() && is_shared(b, left.dim, rank))
-                                : left.dim == rank - 2 && !right.known();
+  if (left.known() && left == right) {
+    keeps = left.dim < rank - 2 && size(a, left.dim) == size(b, left.dim);
+  } else if (left.known()) {
+    const bool is_shared = left.dim == rank - 2 || (left.dim < rank - 2 && size(b, left.dim) == 1);
+    keeps = !right.known() && is_shared;
   } else if (right.known()) {
-    keeps = right.dim < rank - 2 && is_shared(a, right.dim, rank);
+    keeps = right.dim < rank - 2 && size(a, right.dim) == 1;
   }
   check_keeps_samples(
       keeps, "matmul", "a sum over samples or a right operand that depends on samples");

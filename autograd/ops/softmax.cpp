@@ -38,7 +38,8 @@ Variable softmax_of_last(SoftmaxKind kind, const Variable& x) {
         y.device(),
         kernels::SoftmaxForward<T>{kind, row_matrix<T>(dense), mutable_row_matrix<T>(y)});
   });
-  y = y.with_sample_axis(x.value().sample_axis());
+  const SampleAxis axis = x.value().sample_axis();
+  y = y.with_sample_axis(axis.dim == x.rank() - 1 ? SampleAxis{} : axis);
   return record<SoftmaxNode>(
       y,
       [&](SoftmaxNode& node) {

@@ -135,20 +135,19 @@ struct CatNode final : Node {
 
 Variable cat(std::span<const Variable> inputs, int dim) {
   std::vector<Tensor> values;
-  bool wants_grad = false;
+  bool records = false, was_mixed = false;
   for (const Variable& input : inputs) {
     values.push_back(input.value());
-    wants_grad |= input.requires_grad();
+    records |= is_recorded(input);
+    was_mixed |= input.value().sample_axis().is_mixed();
   }
   Tensor y = cat(std::span<const Tensor>(values), dim);
   const int d = normalize_dim(dim, y.rank(), "cat");
-  SampleAxis axis = values.front().sample_axis();
-  bool keeps_samples = axis.dim != d;
-  for (const Tensor& value : values) keeps_samples &= value.sample_axis() == axis;
-  check_keeps_samples(
-      keeps_samples, "cat", "joining along, or across different, sample dimensions");
-  if (keeps_samples) y = y.with_sample_axis(axis);
-  if (!grad_enabled() || !wants_grad) return Variable(std::move(y));
+  check_keeps_samples(was_mixed || !y.sample_axis().is_mixed(),
+                      "cat",
+                      "joining along, or across different, sample dimensions");
+  if (!records) return Variable(std::move(y));
+  check_not_mixed(y.sample_axis(), "cat");
   Ref<CatNode> node(new CatNode);
   node->dim = d;
   for (const Variable& input : inputs) {

@@ -59,6 +59,18 @@ TEST_CASE("core.sample_axis: samples of no rows are counted") {
   CHECK_THROWS_AS(batch().with_sample_axis(axis(0, -6)), accrue::ShapeError);
 }
 
+TEST_CASE("core.sample_axis: cat keeps what all parts know, and mixes all else") {
+  const auto joined = [](const Tensor& a, const Tensor& b, int dim) {
+    return cat(std::vector{a, b}, dim).sample_axis();
+  };
+  CHECK(joined(batch(), batch(), 1) == axis(0, 2));
+  CHECK(joined(Tensor::ones({2}), Tensor::ones({2}), 0) == SampleAxis{});
+  CHECK(joined(batch(), batch(), 0).is_mixed());
+  CHECK(joined(batch(), Tensor::ones({12, 4}), 1).is_mixed());
+  CHECK(joined(Tensor::ones({12, 4}), batch(), 1).is_mixed());
+  CHECK(joined(batch(), batch().with_sample_axis(axis(0)), 1).is_mixed());
+}
+
 TEST_CASE("core.sample_axis: a copy of mixed samples marks all that share the storage") {
   const Tensor mixed = Tensor::ones({1, 4}).with_sample_axis(SampleAxis::mixed());
   Tensor target = Tensor::zeros({12, 4});
