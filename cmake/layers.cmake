@@ -13,11 +13,11 @@ set(ACCRUE_MAY_USE_train core kernels autograd nn optim dist data)
 # Headers with a point or slash in their name that are not ours, and the only places for each. None
 # is included by a public header.
 set(ACCRUE_HOMES_immintrin kernels/cpu/)
-set(ACCRUE_HOMES_cxxabi nn/)
+set(ACCRUE_HOMES_cxxabi nn/ tests/ptx/)
 set(ACCRUE_HOMES_boost kernels/simt/)
 set(ACCRUE_HOMES_sanitizer kernels/simt/)
 set(ACCRUE_HOMES_cuda kernels/cuda/)
-set(ACCRUE_HOMES_cuda_runtime kernels/cuda/ dist/nccl/ tests/cuda/)
+set(ACCRUE_HOMES_cuda_runtime kernels/cuda/ dist/nccl/ tests/cuda/ tests/ptx/)
 set(ACCRUE_HOMES_cublas_v2 kernels/cuda/)
 set(ACCRUE_HOMES_nccl dist/nccl/ kernels/simt/nccl/ tests/)
 set(ACCRUE_HOMES_mpi dist/mpi/ bench/)

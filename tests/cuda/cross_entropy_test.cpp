@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 using namespace accrue;
@@ -120,16 +121,16 @@ TEST_CASE(
     DeviceFloats logits(p.logits), weights(p.weights), loss(DeviceFloats::unwritten(4)),
         max(p.dloss), sum(p.dloss), dx(p.logits);
     const auto in = p.inputs(logits.data(), weights.data());
-    int fault = 0;
-    const cuda::Stream stream{nullptr, &fault};
+    const auto fault = std::make_unique<int>(0);
+    const cuda::Stream stream{nullptr, fault.get()};
     launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, stream);
-    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
-    fault = 0;
+    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    *fault = 0;
     launch_cuda(
         CrossEntropyBackward<float>{
             in, max.data(), sum.data(), p.dloss.data(), 0, {dx.data(), 4, 40, 40 + p.gap, 1}},
         stream);
-    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
     CHECK(std::isnan(loss.values()[1]));
     CHECK(loss.values()[2] == 0.0f);
     CHECK(std::isnan(dx.values()[static_cast<std::size_t>(40 + p.gap)]));
@@ -144,10 +145,10 @@ TEST_CASE("cuda.cross_entropy: rows behind the first 2^31 elements are right") {
   std::vector<float> loss(kRows), max(kRows), sum(kRows);
   const Matrix<float> logits = row_major(reinterpret_cast<float*>(x.data()), kRows, kCols);
   const CrossEntropyInputs<float> in{.logits = logits, .target = target.data()};
-  const float one = 1;
+  const std::vector<float> one = {1};
   simt::run_options() = {.block_begin = kRows - 1};
   launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, {});
-  launch_cuda(CrossEntropyBackward<float>{in, max.data(), sum.data(), &one, 0, logits}, {});
+  launch_cuda(CrossEntropyBackward<float>{in, max.data(), sum.data(), one.data(), 0, logits}, {});
   simt::run_options() = {};
   CHECK(loss.back() == doctest::Approx(16 * std::log(2.0)));
   CHECK(logits(kRows - 1, 5) == 0x1p-16f - 1);

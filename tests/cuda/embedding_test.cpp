@@ -121,6 +121,12 @@ TEST_CASE("cuda.embedding: tables whose numbers need three bytes are sorted whol
   CHECK(examine_gradient(p, lane_tree({100, 300}, false), dice) == "");
 }
 
+TEST_CASE("cuda.embedding: rows wider than a warp takes have the CPU's bits") {
+  Dice dice{std::mt19937(5)};
+  const Problem p(12, 1030, 3, true, dice);
+  CHECK(examine_gradient(p, lane_tree({5, 12}, false), dice) == "");
+}
+
 TEST_CASE("cuda.embedding: no rows give what the program makes of nothing") {
   Dice dice{std::mt19937(4)};
   Problem p(1, 3, 4, false, dice);
@@ -130,29 +136,32 @@ TEST_CASE("cuda.embedding: no rows give what the program makes of nothing") {
 
 TEST_CASE("cuda.embedding: an index outside the table is noted and reads nothing") {
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{4}, INT64_MAX, INT64_MIN}) {
-    const std::int64_t indices[] = {2, bad, 1};
+    const std::vector<std::int64_t> indices = {2, bad, 1};
     DeviceFloats table({0, 1, 2, 3}), y(unwritten(3)), dy({1, 2, 4}), gradient(unwritten(4));
     std::vector<float*> buffers = {gradient.data()};
-    int fault = 0;
-    const cuda::Stream stream{nullptr, &fault};
+    const auto fault = std::make_unique<int>(0);
+    const cuda::Stream stream{nullptr, fault.get()};
     launch_cuda(
         EmbeddingForward<float>{
-            row_major<const float>(table.data(), 4, 1), indices, row_major(y.data(), 3, 1)},
+            row_major<const float>(table.data(), 4, 1), indices.data(), row_major(y.data(), 3, 1)},
         stream);
-    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
     CHECK(y.values()[0] == 2);
     CHECK(std::isnan(y.values()[1]));
-    fault = 0;
+    *fault = 0;
     const Program program = lane_tree({3}, false);
-    launch_cuda(
-        EmbeddingGrad<float>{
-            row_major<const float>(dy.data(), 3, 1), indices, 4, -1, program.view(), buffers},
-        stream);
-    CHECK_THROWS_AS(cuda::throw_fault(fault), IndexError);
+    launch_cuda(EmbeddingGrad<float>{row_major<const float>(dy.data(), 3, 1),
+                                     indices.data(),
+                                     4,
+                                     -1,
+                                     program.view(),
+                                     buffers},
+                stream);
+    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
     CHECK(gradient.values() == std::vector<float>{0, 4, 1, 0});
     launch_cuda(
         EmbeddingForward<float>{
-            row_major<const float>(table.data(), 4, 1), indices, row_major(y.data(), 3, 1)},
+            row_major<const float>(table.data(), 4, 1), indices.data(), row_major(y.data(), 3, 1)},
         {});
     CHECK(y.values()[2] == 1);
   }
@@ -164,19 +173,19 @@ TEST_CASE("cuda.embedding: elements behind the first 2^31 are read") {
   const simt::GuardedMemory memory(kTable * kWidth * 4, 0, simt::GuardedMemory::kWideFence);
   float* const table = reinterpret_cast<float*>(memory.data());
   table[kTable * kWidth - 1] = 5;
-  const std::int64_t indices[] = {kTable - 1, 0};
+  const std::vector<std::int64_t> indices = {kTable - 1, 0};
   std::vector<float> y(2 * kWidth);
-  launch_cuda(
-      EmbeddingForward<float>{
-          row_major<const float>(table, kTable, kWidth), indices, row_major(y.data(), 2, kWidth)},
-      {});
+  launch_cuda(EmbeddingForward<float>{row_major<const float>(table, kTable, kWidth),
+                                      indices.data(),
+                                      row_major(y.data(), 2, kWidth)},
+              {});
   CHECK(y[kWidth - 1] == 5);
   CHECK(y.back() == 0);
   const Matrix<const float> dy{table, 2, 1, kTable * kWidth - 1, 1};
-  const std::int64_t rows[] = {0, 1};
+  const std::vector<std::int64_t> rows = {0, 1};
   DeviceFloats gradient(unwritten(3));
   float* const buffers[] = {gradient.data()};
   const Program program = lane_tree({2}, false);
-  launch_cuda(EmbeddingGrad<float>{dy, rows, 3, -1, program.view(), buffers}, {});
+  launch_cuda(EmbeddingGrad<float>{dy, rows.data(), 3, -1, program.view(), buffers}, {});
   CHECK(gradient.values() == std::vector<float>{0, 5, 0});
 }

@@ -164,6 +164,13 @@ TEST_CASE("cuda.linear: weight and bias gradients run lane programs with the CPU
           " schedules");
 }
 
+TEST_CASE("cuda.linear: the large tiles of products that fill a GPU have the CPU's bits") {
+  if (kAddressSanitizer || kThreadSanitizer) return;  // 132 of 128 x 128
+  Dice dice{std::mt19937(3)};
+  const Operand<> dy(20, 12 * 128 + 1, 0, dice), x(20, 11 * 128 + 3, 1, dice);
+  CHECK(examine_gradients(lane_tree({4, 4, 10, 20}, false), dy, x, dice, false) == "");
+}
+
 TEST_CASE("cuda.linear: outputs behind the first 2^31 elements are right") {
   constexpr std::int64_t kRows = (std::int64_t{1} << 31) / 64 + 64;
   const simt::GuardedMemory x(kRows * 64 * 4, 0, simt::GuardedMemory::kWideFence);

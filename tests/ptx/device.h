@@ -1,0 +1,33 @@
+// The device that interprets: what has run on it, and mistakes to plant.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+
+namespace accrue::ptx {
+
+/// What ran since the program started, but for what ran with planted changes.
+struct Report {
+  std::set<std::string> opcodes;        ///< of kernels that ran, with their types
+  std::set<std::string> ran, left_out;  ///< kernels, by their short names
+  std::int64_t launches = 0;
+  std::int64_t instructions = 0;  ///< per lane
+  double seconds = 0;
+};
+Report report();
+
+/// Changes the text of kernels before they are read, while it lives.
+class PlantedChange {
+ public:
+  explicit PlantedChange(std::function<std::string(const std::string& entry)> change);
+  ~PlantedChange();
+  PlantedChange(const PlantedChange&) = delete;
+  PlantedChange& operator=(const PlantedChange&) = delete;
+
+ private:
+  Report report_;
+};
+
+}  // namespace accrue::ptx
