@@ -11,7 +11,8 @@ GradientSums::GradientSums() = default;
 GradientSums::~GradientSums() { drop(); }
 
 void GradientSums::finish(double divisor) {
-  const std::vector<Ref<Leaf>> leaves = std::exchange(leaves_, {});
+  std::vector<Ref<Leaf>> leaves = std::exchange(leaves_, {});
+  std::erase_if(leaves, [this](const auto& leaf) { return leaf->sums_ != this; });  // published
   std::vector<Tensor> sums;
   for (const Ref<Leaf>& leaf : leaves) sums.push_back(leaf->take_sum());
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->finish({{sums[i]}}, divisor);

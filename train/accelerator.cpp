@@ -1,13 +1,9 @@
 #include "accrue/train/accelerator.h"
 
-#include "accrue/autograd/engine.h"
 #include "accrue/autograd/ops/binary.h"
 #include "accrue/core/device_backend.h"
-#include "accrue/dist/caught_text.h"
 #include "accrue/train/default_device.h"
-#include "accrue/train/model_broadcast.h"
 #include "accrue/train/same_loaders.h"
-#include "accrue/train/window_reduction.h"
 
 #include <algorithm>
 #include <limits>
@@ -16,7 +12,6 @@
 namespace accrue::train {
 namespace {
 
-constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kMaxSteps = std::int64_t{1} << 31;
 
 std::int64_t checked_steps(const AcceleratorOptions& options) {
@@ -54,6 +49,11 @@ AcceleratorOptions checked(AcceleratorOptions options) {
                "accelerator",
                "windows deal batches in their own way, got a dataloader_config; use "
                "Compat::accelerate(), or prepare_data_loader() for evaluation");
+  for (const std::int64_t bytes : {options.first_bucket_bytes, options.bucket_cap_bytes})
+    ACCRUE_CHECK(
+        bytes >= 1, ValueError, "accelerator", "bytes of buckets must be positive, got ", bytes);
+  static_cast<void>(data::WindowPlan({.lanes = options.lanes}));
+  if (options.grad_scaler) static_cast<void>(optim::GradScaler(*options.grad_scaler));
   if (!options.device) options.device = default_device();
   options.mixed_precision = mixed_precision_or_environment(options.mixed_precision);
   return options;
@@ -64,78 +64,41 @@ AcceleratorOptions checked(AcceleratorOptions options) {
 Accelerator::Accelerator(AcceleratorOptions options)
     : ProcessState(options.process_group),
       options_(checked(options)),
-      loss_scale_(options_),
+      scaler_(scaler_for(options_)),
       steps_(checked_steps(options_)),
-      sync_with_dataloader_(!options_.gradient_accumulation_plugin ||
-                            options_.gradient_accumulation_plugin->sync_with_dataloader),
-      window_loss_(kNoLoss) {
+      replicas_(process_group(),
+                {.lanes = options_.lanes,
+                 .first_bucket_bytes = options_.first_bucket_bytes,
+                 .bucket_cap_bytes = options_.bucket_cap_bytes,
+                 .overlap = options_.overlap}),
+      shared_window_(std::make_shared<PlainWindow>(replicas_)),
+      window_(shared_window_),
+      window_loss_(std::numeric_limits<double>::quiet_NaN()) {
   if (device().is_cpu()) return;
   backend_of(device(), "accelerator");
   if (device().index > 0) return;
   options_.device = Device::cuda(local_process_index() % cuda_device_count());
 }
 
-Accelerator::~Accelerator() = default;
-
-/// All ranks start with the values of rank 0.
-void Accelerator::add_model(nn::Module& model) {
-  if (reduction_ || mean_) check_can_rebuild();
-  reduction_.reset();
-  mean_.reset();
-  for (const auto& entry : model.named_parameters()) {
-    const auto is_same = [&](const auto& other) {
-      return other.second.node() == entry.second.node();
-    };
-    if (std::none_of(parameters_.begin(), parameters_.end(), is_same)) parameters_.push_back(entry);
-  }
-  model.to(device());
-  if (num_processes() == 1) return;
-  broadcast_model(process_group(), model);
-  for (const auto& [name, buffer] : model.named_buffers()) buffers_.push_back(buffer);
-}
-
-/// Buckets are built anew for a further model.
-void Accelerator::check_can_rebuild() const {
-  const auto is_open = [](const LoaderPass* pass) { return pass->window.is_open(); };
-  const auto has_grad = [](const auto& entry) {
-    return entry.second.node()->as_leaf()->has_grad();
-  };
-  ACCRUE_CHECK(std::none_of(passes_.begin(), passes_.end(), is_open) &&
-                   std::none_of(parameters_.begin(), parameters_.end(), has_grad),
-               StateError,
-               "prepare",
-               "a further model must come where no gradients are alive, got an open window or a "
-               "gradient; prepare models first, or call zero_grad() and leave the loop");
-}
-
 data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
   const std::int64_t b = loader.options().batch_size;
-  std::int64_t global = options_.global_batch_size;
-  if (global == 0) {
-    ACCRUE_CHECK(!__builtin_mul_overflow(steps_, b, &global) &&
-                     !__builtin_mul_overflow(global, num_processes(), &global),
-                 ValueError,
-                 "prepare",
-                 "ranks * steps * batch size must fit in 63 bits, got ",
-                 num_processes(),
-                 " * ",
-                 steps_,
-                 " * ",
-                 b);
-  }
+  const std::string factors = text(num_processes(), " * ", steps_, " * ", b);
+  std::int64_t global = options_.global_batch_size, product = 0;
+  const bool fits = !__builtin_mul_overflow(steps_, b, &product) &&
+                    !__builtin_mul_overflow(product, num_processes(), &product);
+  ACCRUE_CHECK(fits || global != 0,
+               ValueError,
+               "prepare",
+               "ranks * steps * batch size must fit in 63 bits, got ",
+               factors);
   ACCRUE_CHECK(
-      options_.global_batch_size == 0 || steps_ == 1 || num_processes() * steps_ * b == global,
+      global == 0 || steps_ == 1 || (fits && product == global),
       ValueError,
       "prepare",
       "global_batch_size must equal ranks * gradient_accumulation_steps * batch_size, got ",
-      global,
-      " and ",
-      num_processes(),
-      " * ",
-      steps_,
-      " * ",
-      b,
+      text(global, " and ", factors),
       "; give one of the two options");
+  if (global == 0) global = product;
   return data::WindowPlan({.num_samples = loader.dataset().size(),
                            .global_batch_size = global,
                            .micro_batch_size = b,
@@ -145,23 +108,26 @@ data::WindowPlan Accelerator::plan_for(const data::DataLoader& loader) const {
                            .drop_last = loader.options().drop_last});
 }
 
-Loader Accelerator::prepare_windows(data::DataLoader& loader) {
+Loader Accelerator::prepare_one(data::DataLoader& loader) {
+  if (is_compat())
+    return prepare_data_loader(loader,
+                               options_.dataloader_config.value_or(DataLoaderConfiguration()));
   check_same_loader(process_group(), loader, options_, steps_);
   plan_for(loader);  // throws what a pass would throw
-  return {*this, loader};
+  return {*this, &loader, nullptr, std::nullopt};
 }
 
 Loader Accelerator::prepare_data_loader(data::DataLoader& loader,
                                         const DataLoaderConfiguration& config) {
   check_same_loader(process_group(), loader, config);
   num_batches(process_group(), loader, config);  // throws what a pass would throw
-  return {*this, loader, config};
+  return {*this, &loader, nullptr, config};
 }
 
 Loader Accelerator::prepare_data_loader(data::StreamLoader& loader,
                                         const DataLoaderConfiguration& config) {
   check_same_loader(process_group(), loader, config);
-  return {*this, loader, config};
+  return {*this, nullptr, &loader, config};
 }
 
 Loader Accelerator::prepare_one(data::StreamLoader& loader) {
@@ -186,31 +152,33 @@ Tensor Accelerator::gather_for_metrics(const Tensor& rows) const {
   return kept > 0 && kept < all.size(0) ? all.narrow(0, 0, kept) : all;
 }
 
-void Accelerator::leave(LoaderPass* pass, bool early) {
-  std::erase(passes_, pass);
-  if (pass_ != pass) return;
-  LoaderPass* const outer = top() && top()->was_entered ? top() : nullptr;
-  if (!outer) {  // else the loop around goes on with its window
-    state_.sync_gradients = state().sync_gradients;
-    state_.is_finished = state().is_finished;
-    state_.is_partial = false;
-  }
-  if (early && pass->source && state_.took_loss) {
-    state_.drop_sums();
-    counter_ = 0;
-  }
-  pass_ = outer;
+// ---- micro-batches ----
+
+/// Only where upstream's counter decides do loops share one window.
+void Accelerator::begin(LoaderPass& pass) {
+  pass.window = shared_window_;
+  if (options_.invariant && !pass.source) pass.window = std::make_shared<LaneWindow>(replicas_);
+  if (!options_.invariant && !is_compat()) pass.window = std::make_shared<PlainWindow>(replicas_);
+  passes_.push_back(&pass);
 }
 
-// ---- micro-batches ----
+void Accelerator::leave(LoaderPass& pass) {
+  std::erase(passes_, &pass);
+  pass.window->drop();
+  if (window_ != pass.window) return;
+  const auto outer = std::find_if(
+      passes_.rbegin(), passes_.rend(), [](const LoaderPass* other) { return other->was_entered; });
+  if (outer != passes_.rend()) window_ = (*outer)->window;  // the loop around goes on
+}
 
 bool Accelerator::next_sync(const LoaderPass* pass) {
   if (pass && !pass->source) return pass->step.ends_window;
-  if (sync_with_dataloader_ && pass && pass->is_last()) {
-    counter_ = 0;
+  const auto& plugin = options_.gradient_accumulation_plugin;
+  if (pass && pass->is_last_batch && (!plugin || plugin->sync_with_dataloader)) {
+    window_->counter = 0;
     return true;
   }
-  return ++counter_ % steps_ == 0;
+  return ++window_->counter % steps_ == 0;
 }
 
 AccumulateScope Accelerator::enter() {
@@ -235,17 +203,16 @@ AccumulateScope Accelerator::enter() {
                  "accumulate",
                  "a micro-batch can be accumulated once, got a second scope for it; add the losses "
                  "in one scope");
-    micro_batch_.emplace(pass->window, pass->step.positions.begin, pass->step.positions.end);
-    pass->entered = true;
-    loss_scale_.open();  // also on ranks whose loss wants no gradient: all meet to unscale
   }
-  in_scope_ = true;
-  pass_ = pass;
-  if (pass) pass->was_entered = true;
-  if (state().sync_gradients) state().lacks_part = false;  // a new window begins
-  state().sync_gradients = next_sync(pass);
-  state().is_finished = false;
-  return {*this, dtype_of_products(mixed_precision())};
+  window_ = pass ? pass->window : shared_window_;
+  if (pass) pass->entered = pass->was_entered = true;
+  window_->enter(next_sync(pass));
+  // Also on ranks whose loss wants no gradient: all meet to unscale.
+  if (options_.invariant) open_scale();
+  return {in_scope_,
+          dtype_of_products(mixed_precision()),
+          window_->lanes(),
+          pass ? pass->step.positions : data::Range()};
 }
 
 std::optional<Autocast> Accelerator::autocast() const {
@@ -254,52 +221,18 @@ std::optional<Autocast> Accelerator::autocast() const {
   return std::optional<Autocast>(std::in_place, *half);
 }
 
-void Accelerator::exit() noexcept {
-  micro_batch_.reset();
-  in_scope_ = false;
+void Accelerator::open_scale() {
+  if (scaler_ && !window_->scale) window_->scale = scaler_->scale();
 }
-
-AccumulateScope::~AccumulateScope() { accelerator_->exit(); }
-
-NoSyncScope::NoSyncScope(Accelerator& accelerator) : accelerator_(&accelerator) {
-  ++accelerator_->num_no_sync_;
-}
-
-NoSyncScope::~NoSyncScope() { --accelerator_->num_no_sync_; }
-
-// ---- backward ----
 
 void Accelerator::backward(const Loss& loss) {
-  if (options_.invariant) {
-    ACCRUE_CHECK(micro_batch_,
-                 StateError,
-                 "backward",
-                 "a scope must be open, got none; call accumulate(model) first");
-    if (reduces()) reduction();
-    try {
-      backward_rows(loss, *pass_);
-    } catch (...) {
-      fail_window(dist::caught_text());
-      throw;
-    }
-    state().is_partial = !sync_gradients();
-    if (sync_gradients()) should_step();
-    return;
-  }
-  const double weight = loss.weight().value();
-  if (is_compat()) return backward(loss.sum() / weight);
-  WindowState& window = state();
-  check_plain_sums();
-  try {
-    plain_backward(loss.sum(), averages(), &window.sums);
-  } catch (...) {
-    window.is_poisoned = true;
-    throw;
-  }
-  window.took_loss = true;
-  window.weight.add(loss.weight());
-  if (weight > 0) window.loss += loss.mean() * weight;
-  window.dtype = loss.rows().dtype();
+  if (is_compat()) return backward(loss.sum() / loss.weight().value());
+  ACCRUE_CHECK(in_scope_,
+               StateError,
+               "backward",
+               "a scope must be open, got none; call accumulate(model) first");
+  open_scale();
+  window_->backward(loss);
   if (sync_gradients()) should_step();
 }
 
@@ -309,61 +242,55 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
-  if (sync_gradients()) skipped_ = false;
-  const bool averages_now = averages() && num_no_sync_ == 0;
-  plain_backward(loss / static_cast<double>(steps_), averages_now, nullptr);
-  if (averages_now) average_gradients();
+  const bool averages = sync_gradients() && num_processes() > 1 && num_no_sync_ == 0;
+  if (sync_gradients()) window_->was_skipped = averages;  // where a rank fails, none steps
+  const Variable part = loss / static_cast<double>(steps_);
+  open_scale();
+  window_->mark_pass();
+  replicas_.backward(window_->scale ? part * *window_->scale : part, averages);
+  if (!averages) return;
+  window_->was_skipped = false;
+  replicas_.broadcast_buffers();
 }
 
-/// Where all ranks average afterwards, they must learn that this one cannot.
-void Accelerator::plain_backward(const Variable& loss, bool averages, GradientSums* sums) {
-  loss_scale_.open();
-  const double scale = loss_scale_.factor();
-  try {
-    (scale == 1 ? loss : loss * scale).backward({}, {.sums = sums});
-  } catch (...) {
-    if (averages) fail_average(dist::caught_text());
-    throw;
+// ---- at window ends ----
+
+bool Accelerator::should_step() {
+  if (!sync_gradients()) return false;
+  if (const auto totals = window_->finish()) {
+    num_skipped_ += window_->was_skipped;
+    window_loss_ = mean_of(totals->loss, totals->weight, totals->dtype);
   }
-  state().is_partial = !sync_gradients();
+  window_->check_intact();
+  if (window_->scale) unscale_window(*std::exchange(window_->scale, std::nullopt));
+  return !window_->was_skipped;
 }
 
-void Accelerator::backward_rows(const Loss& loss, LoaderPass& pass) {
-  MicroBatch& batch = *micro_batch_;
-  check_intact();
-  const Variable& rows = loss.rows();
-  const std::int64_t rows_each = rows_per_sample(rows.value(), 0, "backward", "the loss");
-  ACCRUE_CHECK(rows.numel() == batch.size() * rows_each,
-               StateError,
-               "backward",
-               "the loss must have rows for the ",
-               batch.size(),
-               " samples of the micro-batch, got ",
-               rows.numel(),
-               " rows of ",
-               rows_each,
-               " per sample");
-  batch.claim_backward();
-  ACCRUE_CHECK(!state().is_finished,
-               StateError,
-               "backward",
-               "backward must come before step() and clipping, got a window that they ended; "
-               "reorder the loop");
-  LossWeight weight = pass.weight;
-  weight.add(loss.weight());
-  if (reduces()) reduction().begin(pass, weight);
-  try {
-    if (rows.requires_grad()) {
-      const Tensor start = Tensor::full({1}, loss_scale_.factor(), rows.dtype(), rows.device());
-      Engine({}).run(rows, start.expand(rows.shape()));
-      pass.window.check_uses();
-    }
-    pass.loss.add(batch, rows.value(), rows_each);
-  } catch (...) {
-    pass.window.poison();
-    throw;
-  }
-  pass.weight = std::move(weight);
+/// Of a window without weight there is nothing to unscale.
+void Accelerator::unscale_window(double scale) {
+  if (window_->was_skipped) return;
+  window_->was_skipped = true;  // where a rank fails, none steps
+  window_->was_skipped = unscale(*scaler_, replicas_.take_new_gradients(), scale, process_group());
+  num_skipped_ += window_->was_skipped;
+}
+
+bool Accelerator::may_zero_grad() {
+  window_->recover();
+  return is_compat() ? sync_gradients() : !window_->is_partial();
+}
+
+double Accelerator::clip_grad_norm(const optim::ParameterList& parameters,
+                                   double max_norm,
+                                   double norm_type) {
+  if (!should_step()) return 0;
+  replicas_.note("clip_grad_norm", {max_norm, norm_type});
+  return optim::clip_grad_norm(parameters, max_norm, norm_type);
+}
+
+void Accelerator::clip_grad_value(const optim::ParameterList& parameters, double value) {
+  if (!should_step()) return;
+  replicas_.note("clip_grad_value", {value});
+  optim::clip_grad_value(parameters, value);
 }
 
 }  // namespace accrue::train

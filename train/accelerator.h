@@ -12,6 +12,7 @@
 #include "accrue/train/precision.h"
 #include "accrue/train/prepared.h"
 #include "accrue/train/process_state.h"
+#include "accrue/train/training_window.h"
 
 #include <concepts>
 #include <memory>
@@ -20,8 +21,6 @@
 #include <vector>
 
 namespace accrue::train {
-
-class WindowReduction;
 
 /// Trains with gradient accumulation, on any number of ranks.
 ///
@@ -40,7 +39,6 @@ class Accelerator : public ProcessState {
   /// Errors: ValueError for options outside their domain or that contradict each other; DeviceError
   /// for a device that this machine lacks.
   explicit Accelerator(AcceleratorOptions options = {});
-  ~Accelerator();
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
@@ -98,13 +96,13 @@ class Accelerator : public ProcessState {
   /// later one does, of all that has added up. Windows decide for themselves.
   template <class... Models>
   [[nodiscard]] NoSyncScope no_sync(const Models&...) {
-    return NoSyncScope(*this);
+    return NoSyncScope(num_no_sync_);
   }
 
   /// Autocast as in accumulate(), for code outside it; nothing without mixed precision.
   [[nodiscard]] std::optional<Autocast> autocast() const;
   /// Not null in fp16: its scale, to be saved and loaded.
-  optim::GradScaler* scaler() { return loss_scale_.scaler(); }
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   MixedPrecision mixed_precision() const { return *options_.mixed_precision; }
   /// Unscales gradients where a window ended, unless that was done: clipping and step() do it too,
   /// backward(Loss) at once. Collective with several ranks in fp16.
@@ -112,24 +110,24 @@ class Accelerator : public ProcessState {
 
   /// The micro-batch's backward pass. When its window ends here, gradients are complete afterwards;
   /// several ranks sum them meanwhile.
-  /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped); an
-  /// exception of an operation passes through and poisons the window until zero_grad(). Where the
-  /// window ends, the other ranks throw DistributedError then, which names this one and says why,
-  /// and no rank steps.
+  /// Errors: StateError (no scope, second pass, poisoned window, gradient not dropped, a parameter
+  /// written since an earlier micro-batch); an exception of an operation passes through and poisons
+  /// the window until zero_grad(). Where the window ends, the other ranks throw DistributedError
+  /// then, which names this one and says why, and no rank steps.
   void backward(const Loss& loss);
   /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false. Where
   /// sync_gradients(), several ranks average gradients afterwards, as DistributedDataParallel does.
   void backward(const Variable& loss);
 
   /// True in the micro-batch that ends a window.
-  bool sync_gradients() const { return state().sync_gradients; }
+  bool sync_gradients() const { return window_->ends(); }
   std::int64_t gradient_accumulation_steps() const { return steps_; }
   const AcceleratorOptions& options() const { return options_; }
   /// Where prepare() moves models and loaders move batches.
   Device device() const { return options_.device.value_or(Device::cpu()); }
-  /// True when the last window had weight 0, or in fp16 a gradient that was NaN or infinite, so
-  /// that optimizers and schedulers did not step.
-  bool optimizer_step_was_skipped() const { return skipped_; }
+  /// True when this loop's last window had weight 0, or in fp16 a gradient that was NaN or
+  /// infinite, so that optimizers and schedulers did not step.
+  bool optimizer_step_was_skipped() const { return window_->was_skipped; }
   std::int64_t num_skipped_windows() const { return num_skipped_; }
   /// The mean loss of the last finished window, reduced like a gradient; NaN before the first and
   /// for weight 0. Complete where sync_gradients() is true. With invariant = false the sum is a
@@ -145,97 +143,56 @@ class Accelerator : public ProcessState {
   void clip_grad_value(const optim::ParameterList& parameters, double value);
 
  private:
-  friend class AccumulateScope;
   friend class Evaluation;
   friend class Loader;
-  friend class Loader::Iterator;
-  friend class NoSyncScope;
   friend class PreparedOptimizer;
   friend class PreparedScheduler;
 
   template <std::derived_from<nn::Module> Model>
   Model& prepare_one(Model& model) {
-    add_model(model);
+    replicas_.add(model);
+    model.to(device());
     if constexpr (std::derived_from<Model, nn::Layer>)
       model.set_autocast(dtype_of_products(mixed_precision()));
     return model;
   }
   PreparedOptimizer prepare_one(optim::Optimizer& optimizer) {
-    optimized_.append(optimizer.parameters());
-    return PreparedOptimizer(*this, optimizer);
+    replicas_.add(optimizer.parameters());
+    return PreparedOptimizer(*this, optimizer, num_optimizers_++);
   }
-  Loader prepare_one(data::DataLoader& loader) {
-    if (is_compat())
-      return prepare_data_loader(loader,
-                                 options_.dataloader_config.value_or(DataLoaderConfiguration()));
-    return prepare_windows(loader);
-  }
+  Loader prepare_one(data::DataLoader& loader);
   Loader prepare_one(data::StreamLoader& loader);
   PreparedScheduler prepare_one(optim::Schedule& scheduler) {
     return PreparedScheduler(*this, scheduler);
   }
 
-  Loader prepare_windows(data::DataLoader& loader);
-  void add_model(nn::Module& model);
-  void check_can_rebuild() const;
   data::WindowPlan plan_for(const data::DataLoader& loader) const;
   bool is_compat() const { return options_.compat.upstream_accumulation; }
   LoaderPass* top() const { return passes_.empty() ? nullptr : passes_.back(); }
-  /// `early`: in mid-pass, by break or an exception.
-  void leave(LoaderPass* pass, bool early);
+  void begin(LoaderPass& pass);
+  void leave(LoaderPass& pass);
 
   AccumulateScope enter();
-  void exit() noexcept;
   bool next_sync(const LoaderPass* pass);
-  /// Of the window that the last micro-batch belongs to.
-  WindowState& state() { return pass_ && !pass_->source ? pass_->state : state_; }
-  const WindowState& state() const { return pass_ && !pass_->source ? pass_->state : state_; }
-  /// After an exception only zero_grad() helps. Errors: StateError for a poisoned window.
-  void check_intact() const;
-  /// With invariant = false. Tells ranks that wait for this one's sums, if these are poisoned.
-  void check_plain_sums();
-  /// Completes gradients if the window ended and they are not complete yet.
-  void finish_window();
-  /// What optimizer.step() asks: a window ended, with a weight.
+  /// What optimizer.step() asks: a window ended, with a weight. Completes its gradients first.
   bool should_step();
-  /// False while gradients are sums of a part of a window.
-  bool may_zero_grad() const;
-  /// Drops what a failed backward pass left.
-  void recover();
-  void backward_rows(const Loss& loss, LoaderPass& pass);
-  bool reduces() const { return options_.invariant && sync_gradients() && num_processes() > 1; }
-  WindowReduction& reduction();
-  void reduce_window(LoaderPass& pass);
-  /// Tells the other ranks, where they wait for gradients, that this one has none.
-  void fail_window(const std::string& reason) noexcept;
-  void plain_backward(const Variable& loss, bool averages, GradientSums* sums);
-  bool averages() const { return !options_.invariant && sync_gradients() && num_processes() > 1; }
-  RankMean& rank_mean();
-  void average_gradients();
-  void finish_plain(WindowState& window);
-  void average_gradients(WindowState& window);
-  void fail_average(const std::string& reason);
-  void broadcast_buffers();
-  void record_window(double sum, double weight, DType dtype);
-  void unscale_window();
+  /// fp16: gives a window the scale of its losses before the first.
+  void open_scale();
+  void unscale_window(double scale);
+  /// Drops what a failed pass left. False while gradients are sums of a part of a window.
+  bool may_zero_grad();
 
   AcceleratorOptions options_;
-  LossScale loss_scale_;
+  std::optional<optim::GradScaler> scaler_;
   std::int64_t steps_;
-  bool sync_with_dataloader_;
+  Replicas replicas_;
   std::vector<LoaderPass*> passes_;  ///< active passes, the innermost last
-  optim::ParameterList optimized_;   ///< of the prepared optimizers, which may share some
-  nn::NamedParameters parameters_;   ///< of the prepared models, each once
-  std::vector<Tensor> buffers_;      ///< of the prepared models, with several ranks
-  std::unique_ptr<WindowReduction> reduction_;
-  std::unique_ptr<RankMean> mean_;
-  std::optional<MicroBatch> micro_batch_;
-  LoaderPass* pass_ = nullptr;  ///< of the last accumulate(), while it is iterated
-  std::int64_t counter_ = 0;    ///< upstream's step counter
+  /// Where no loader has one of its own: upstream counts through all of them.
+  std::shared_ptr<TrainingWindow> shared_window_;
+  std::shared_ptr<TrainingWindow> window_;  ///< of the last accumulate()
   int num_no_sync_ = 0;
+  int num_optimizers_ = 0;
   bool in_scope_ = false;
-  WindowState state_;  ///< where no plan deals: upstream counts through all loaders
-  bool skipped_ = false;
   std::int64_t num_skipped_ = 0;
   double window_loss_;
 };

@@ -85,13 +85,10 @@ std::unique_ptr<data::BatchSource> open_source(dist::ProcessGroup& group,
                                                const DataLoaderConfiguration& config,
                                                std::int64_t skip) {
   const data::ShardOptions options = shard_options(group, config);
-  std::unique_ptr<data::BatchSource> source;
-  if (config.dispatch_batches.value_or(true)) {
-    source = std::make_unique<DispatchedSource<data::StreamLoader>>(group, loader, options);
-  } else {
-    source = std::make_unique<data::StreamShard>(loader, options);
-  }
-  return without_first(std::move(source), skip);
+  if (!config.dispatch_batches.value_or(true))
+    return without_first(std::make_unique<data::StreamShard>(loader, options), skip);
+  using Source = DispatchedSource<data::StreamLoader>;
+  return without_first(std::make_unique<Source>(group, loader, options), skip);
 }
 
 std::int64_t num_batches(const dist::ProcessGroup& group,

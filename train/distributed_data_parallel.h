@@ -1,7 +1,8 @@
 // DistributedDataParallel: a model whose gradients are averaged over ranks, in plain autograd.
 #pragma once
 
-#include "accrue/train/rank_mean.h"
+#include "accrue/train/process_state.h"
+#include "accrue/train/replicas.h"
 
 #include <concepts>
 #include <memory>
@@ -15,35 +16,33 @@ struct DistributedDataParallelOptions {
   bool broadcast_buffers = true;  ///< all ranks get rank 0's after each pass that averages
 };
 
+/// Keeps the gradients of plain passes local until the C++ scope ends.
+class [[nodiscard]] NoSyncScope {
+ public:
+  explicit NoSyncScope(int& depth) : depth_(++depth) {}
+  ~NoSyncScope() { --depth_; }
+  NoSyncScope(const NoSyncScope&) = delete;
+  NoSyncScope& operator=(const NoSyncScope&) = delete;
+
+ private:
+  int& depth_;
+};
+
 /// What DistributedDataParallel does whatever the model's type.
 class GradientAveraging {
  public:
-  /// While one lives, backward() keeps gradients local.
-  class [[nodiscard]] NoSync {
-   public:
-    explicit NoSync(GradientAveraging& owner) : owner_(owner) { ++owner_.num_no_sync_; }
-    ~NoSync() { --owner_.num_no_sync_; }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    GradientAveraging& owner_;
-  };
-
   GradientAveraging(const nn::Module& model, const DistributedDataParallelOptions& options);
   GradientAveraging(const GradientAveraging&) = delete;
   GradientAveraging& operator=(const GradientAveraging&) = delete;
 
   void backward(const Variable& loss, const Tensor& gradient = {}, BackwardOptions options = {});
-  NoSync no_sync() { return NoSync(*this); }
-  dist::ProcessGroup& process_group() const { return *group_; }
+  NoSyncScope no_sync() { return NoSyncScope(num_no_sync_); }
+  dist::ProcessGroup& process_group() const { return replicas_.group(); }
 
  private:
-  std::shared_ptr<dist::ProcessGroup> owned_;  ///< the launcher's
-  dist::ProcessGroup* group_;
+  ProcessState ranks_;
+  Replicas replicas_;
   bool broadcasts_buffers_;
-  std::vector<Tensor> buffers_;   ///< with several ranks
-  std::optional<RankMean> mean_;  ///< with several ranks
   int num_no_sync_ = 0;
 };
 

@@ -1,26 +1,11 @@
 #include "accrue/train/evaluation.h"
 
 #include "accrue/dist/sum_nodes.h"
+#include "accrue/train/window_reduction.h"
 
 #include <utility>
 
 namespace accrue::train {
-namespace {
-
-/// Exact, since counts are integers.
-LossWeight sum_over_ranks(dist::ProcessGroup& group, const LossWeight& mine) {
-  std::vector<std::int64_t> counts = mine.class_counts();
-  counts.push_back(mine.count());
-  Tensor all = Tensor::from(counts, {std::ssize(counts)});
-  group.all_reduce(all);
-  counts = all.to_vector<std::int64_t>();
-  if (mine.class_weights().empty()) return LossWeight(counts.back());
-  counts.pop_back();
-  return {counts, mine.class_weights()};
-}
-
-}  // namespace
-
 void Evaluation::add(const Loss& loss) {
   const LoaderPass* pass = accelerator_->top();
   ACCRUE_CHECK(
@@ -32,11 +17,8 @@ void Evaluation::add(const Loss& loss) {
   ACCRUE_CHECK(pass->index == next_step_,
                StateError,
                "evaluation",
-               "every batch must be added once, got micro-batch ",
-               pass->index,
-               " after ",
-               next_step_,
-               " of the pass");
+               "every batch must be added once, got ",
+               text("micro-batch ", pass->index, " after ", next_step_, " of the pass"));
   const data::MicroStep& step = pass->step;
   if (is_complete_) {
     window_.begin(pass->span(pass->plan.window(step.window).size()));
@@ -46,15 +28,7 @@ void Evaluation::add(const Loss& loss) {
   {
     const MicroBatch batch(window_, step.positions.begin, step.positions.end);
     const Tensor& rows = loss.rows().value();
-    const std::int64_t rows_each = rows_per_sample(rows, 0, "evaluation", "the loss");
-    ACCRUE_CHECK(rows.numel() == batch.size() * rows_each,
-                 StateError,
-                 "evaluation",
-                 "the loss must have rows for the ",
-                 batch.size(),
-                 " samples of the micro-batch, got ",
-                 rows.numel());
-    rows_.add(batch, rows, rows_each);
+    rows_.add(batch, rows, rows_per_sample(rows, batch, "evaluation"));
   }
   window_weight_.add(loss.weight());
   is_complete_ = step.ends_window;
@@ -71,7 +45,8 @@ void Evaluation::finish_window(const LoaderPass& pass) {
     return weight_.add(window_weight_);
   }
   dist::ProcessGroup& group = accelerator_->process_group();
-  weight_.add(sum_over_ranks(group, window_weight_));
+  for (const std::string& theirs : group.all_gather_bytes(bytes_of(window_weight_)))
+    weight_.add(weight_of(theirs));
   Tensor sum = Tensor::empty({1}, dtype_);
   dist::sum_nodes(group, pass.plan.lanes().count, rows_.close(), sum);
   sum_ += visit_floating(dtype_, "evaluation", [&]<class T>(T) -> double { return sum.item<T>(); });
@@ -100,9 +75,6 @@ double Evaluation::weight() const {
   return weight_.value();
 }
 
-double Evaluation::mean() const {
-  check_complete();
-  return mean_of(sum_, weight_.value(), dtype_);
-}
+double Evaluation::mean() const { return mean_of(sum(), weight(), dtype_); }
 
 }  // namespace accrue::train

@@ -8,14 +8,13 @@
 namespace accrue::train {
 namespace {
 
-/// Called when a pass leaves the last micro-batch of a window.
+/// Called when a pass leaves the micro-batch that had to end a window.
 void check_window_ended(const LoaderPass& pass) {
-  const bool has_sums = pass.window.is_open() && pass.weight.value() != 0;
-  ACCRUE_CHECK(!has_sums && !pass.state.took_loss,
+  ACCRUE_CHECK(!pass.window->has_sums(),
                StateError,
                "loader",
-               "the last micro-batch of a window must end it, got window ",
-               pass.step.window,
+               "the last micro-batch of a window must end it, got ",
+               pass.source ? std::string("one") : text("window ", pass.step.window),
                " left open, whose gradients would be lost; enter accumulate() for every batch and "
                "call step() in it, also where backward() is left out");
 }
@@ -30,13 +29,6 @@ LoaderPass::LoaderPass(const data::WindowPlan& window_plan, int of_rank)
     lanes.back().end = lane + 1;
   }
   runs = std::make_shared<const std::vector<LaneRun>>(std::move(lanes));
-}
-
-void WindowState::drop_sums() {
-  sums.drop();
-  weight = LossWeight();
-  loss = 0;
-  took_loss = is_poisoned = false;
 }
 
 WindowSpan LoaderPass::span(std::int64_t window_size) const {
@@ -97,10 +89,8 @@ Loader skip_first_batches(const Loader& loader, std::int64_t count) {
   ACCRUE_CHECK(later.first_ >= plan.steps_in_epoch() || plan.step(0, later.first_ - 1).ends_window,
                ValueError,
                "skip_first_batches",
-               "whole windows must be left out, got ",
-               later.first_,
-               " micro-batches; use a multiple of ",
-               plan.steps_in_window(0));
+               text("whole windows must be left out, got ", later.first_, " micro-batches; use "),
+               text("a multiple of ", plan.steps_in_window(0)));
   return later;
 }
 
@@ -108,17 +98,17 @@ Loader::Iterator Loader::begin() const { return Iterator(*accelerator_, open());
 
 Loader::Iterator::Iterator(Accelerator& accelerator, std::unique_ptr<LoaderPass> pass)
     : accelerator_(&accelerator), pass_(std::move(pass)) {
-  accelerator_->passes_.push_back(pass_.get());
+  accelerator_->begin(*pass_);
   try {
     advance();
   } catch (...) {
-    accelerator_->leave(pass_.get(), true);
+    accelerator_->leave(*pass_);
     throw;
   }
 }
 
 Loader::Iterator::~Iterator() {
-  if (pass_) accelerator_->leave(pass_.get(), !at_end_);
+  if (pass_) accelerator_->leave(*pass_);
 }
 
 Loader::Iterator& Loader::Iterator::operator++() {
@@ -139,9 +129,10 @@ void Loader::Iterator::place(data::Batch batch) {
 void Loader::Iterator::advance_source() {
   LoaderPass& pass = *pass_;
   std::optional<data::DealtBatch> dealt = pass.source->next();
+  if (!dealt || pass.window->ends()) check_window_ended(pass);
   pass.entered = false;
   at_end_ = !dealt;
-  if (!dealt) return accelerator_->leave(&pass, false);
+  if (!dealt) return accelerator_->leave(pass);
   place(std::move(dealt->batch));
   pass.is_last_batch = dealt->is_last;
   pass.remainder = dealt->remainder;
@@ -156,7 +147,7 @@ void Loader::Iterator::advance() {
     at_end_ = true;
     ++pass.index;
     pass.loader->set_epoch(pass.loader->epoch() + 1);
-    return accelerator_->leave(&pass, false);
+    return accelerator_->leave(pass);
   }
   const data::MicroStep step = pass.plan.step(pass.rank, pass.index + 1);
   const data::Range window = pass.plan.window(step.window);
@@ -170,9 +161,7 @@ void Loader::Iterator::advance() {
   pass.entered = false;
   if (new_window) {
     const std::int64_t number = pass.loader->epoch() * pass.plan.num_windows() + step.window;
-    pass.window.begin(pass.span(window.size()), number);
-    pass.weight = LossWeight();
-    pass.loss.drop();
+    pass.window->begin(pass.span(window.size()), number);
   }
 }
 

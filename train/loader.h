@@ -1,11 +1,9 @@
 // Loader: a prepared DataLoader, whose passes walk the window plan.
 #pragma once
 
-#include "accrue/autograd/gradient_sums.h"
-#include "accrue/autograd/loss.h"
-#include "accrue/autograd/window_sum.h"
 #include "accrue/data/window_plan.h"
 #include "accrue/train/batch_sources.h"
+#include "accrue/train/training_window.h"
 
 #include <iterator>
 #include <memory>
@@ -16,22 +14,6 @@
 namespace accrue::train {
 
 class Accelerator;
-
-/// What an Accelerator knows of a window beside its sums.
-struct WindowState {
-  bool sync_gradients = true;  ///< the last micro-batch ends it
-  bool is_finished = true;
-  bool is_partial = false;  ///< the last backward pass did not end it
-  bool lacks_part = false;  ///< a pass threw and was dropped, which other ranks do not know
-
-  // With invariant = false: what backward passes of Losses have given.
-  GradientSums sums;
-  LossWeight weight;
-  double loss = 0;
-  DType dtype = DType::float32;
-  bool took_loss = false, is_poisoned = false;
-  void drop_sums();
-};
 
 /// One pass over a prepared loader: where it stands, and the window that is open there.
 struct LoaderPass {
@@ -51,10 +33,7 @@ struct LoaderPass {
   bool entered = false;      ///< accumulate() was called for this micro-step
   bool was_entered = false;  ///< for one of this pass
 
-  Window window;
-  LossWeight weight;
-  WindowSum loss;
-  WindowState state;
+  std::shared_ptr<TrainingWindow> window;
 
   LoaderPass(const data::WindowPlan& window_plan, int of_rank);
   explicit LoaderPass(std::unique_ptr<data::BatchSource> batches)
@@ -76,14 +55,12 @@ class Loader {
  public:
   class Iterator;
 
-  Loader(Accelerator& accelerator, data::DataLoader& loader)
-      : accelerator_(&accelerator), loader_(&loader) {}
-  Loader(Accelerator& accelerator, data::DataLoader& loader, const DataLoaderConfiguration& config)
-      : accelerator_(&accelerator), loader_(&loader), config_(config) {}
+  /// Of one of the two; without a configuration a plan deals.
   Loader(Accelerator& accelerator,
-         data::StreamLoader& loader,
-         const DataLoaderConfiguration& config)
-      : accelerator_(&accelerator), stream_(&loader), config_(config) {}
+         data::DataLoader* loader,
+         data::StreamLoader* stream,
+         std::optional<DataLoaderConfiguration> config)
+      : accelerator_(&accelerator), loader_(loader), stream_(stream), config_(config) {}
 
   /// Errors: ValueError of WindowPlan or of the configuration.
   Iterator begin() const;
@@ -102,8 +79,8 @@ class Loader {
   std::unique_ptr<LoaderPass> open() const;
 
   Accelerator* accelerator_;
-  data::DataLoader* loader_ = nullptr;
-  data::StreamLoader* stream_ = nullptr;
+  data::DataLoader* loader_;
+  data::StreamLoader* stream_;
   std::optional<DataLoaderConfiguration> config_;
   std::int64_t first_ = 0;  ///< micro-batches that passes leave out
 };

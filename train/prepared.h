@@ -2,6 +2,8 @@
 #pragma once
 
 #include "accrue/autograd/autocast.h"
+#include "accrue/autograd/window.h"
+#include "accrue/data/window_plan.h"
 #include "accrue/optim/optimizer.h"
 #include "accrue/optim/schedule.h"
 
@@ -14,37 +16,29 @@ class Accelerator;
 /// The open micro-batch, with the autocast of mixed precision; closes at the end of the C++ scope.
 class AccumulateScope {
  public:
-  AccumulateScope(Accelerator& accelerator, std::optional<DType> half)
-      : accelerator_(&accelerator) {
+  /// `is_open` is true meanwhile. `window`: where the positions lie; null without a plan.
+  AccumulateScope(bool& is_open, std::optional<DType> half, Window* window, data::Range positions)
+      : is_open_(is_open) {
+    if (window) micro_batch_.emplace(*window, positions.begin, positions.end);
     if (half) autocast_.emplace(*half);
+    is_open_ = true;
   }
   AccumulateScope(const AccumulateScope&) = delete;
   AccumulateScope& operator=(const AccumulateScope&) = delete;
-  ~AccumulateScope();
+  ~AccumulateScope() { is_open_ = false; }
 
  private:
-  Accelerator* accelerator_;
+  bool& is_open_;
+  std::optional<MicroBatch> micro_batch_;
   std::optional<Autocast> autocast_;
-};
-
-/// Keeps the gradients of plain passes local until the C++ scope ends.
-class NoSyncScope {
- public:
-  explicit NoSyncScope(Accelerator& accelerator);
-  NoSyncScope(const NoSyncScope&) = delete;
-  NoSyncScope& operator=(const NoSyncScope&) = delete;
-  ~NoSyncScope();
-
- private:
-  Accelerator* accelerator_;
 };
 
 /// An optimizer whose step() acts at window ends only and whose zero_grad() never drops a part of a
 /// window, so it may stand before backward() or after step().
 class PreparedOptimizer {
  public:
-  PreparedOptimizer(Accelerator& accelerator, optim::Optimizer& optimizer)
-      : accelerator_(&accelerator), optimizer_(&optimizer) {}
+  PreparedOptimizer(Accelerator& accelerator, optim::Optimizer& optimizer, int number)
+      : accelerator_(&accelerator), optimizer_(&optimizer), number_(number) {}
 
   /// Steps if the window ended and had a weight, and in fp16 no gradient overflowed. Errors: of the
   /// optimizer.
@@ -57,6 +51,7 @@ class PreparedOptimizer {
  private:
   Accelerator* accelerator_;
   optim::Optimizer* optimizer_;
+  int number_;  ///< of the accelerator's
 };
 
 /// A schedule that advances once per optimizer step, not where that is skipped; with Compat as

@@ -28,23 +28,27 @@ std::vector<std::int64_t> sizes_over_ranks(dist::ProcessGroup& group,
     const std::size_t at = theirs.find(' ');
     sizes.push_back(std::stoll(theirs.substr(0, at)));
     if (sizes.size() == 1) first = theirs.substr(at + 1);
-    ACCRUE_CHECK(theirs.substr(at + 1) == first,
+    const std::string other = theirs.substr(at + 1);
+    ACCRUE_CHECK(other == first,
                  MismatchError,
                  operation,
                  "all but one size must agree on all ranks, got ",
-                 first,
-                 " on rank 0 and ",
-                 theirs.substr(at + 1),
-                 " on rank ",
-                 sizes.size() - 1);
+                 text(first, " on rank 0 and ", other, " on rank ", sizes.size() - 1));
   }
   return sizes;
 }
 
+void check_rows(const char* operation, const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  ACCRUE_CHECK(
+      shape.rank() > 0, ShapeError, operation, "a tensor must have rows, got shape ", shape);
+}
+
+bool has_samples(const Tensor& tensor) { return tensor.sample_axis() != SampleAxis{}; }
+
 /// What ranks make of samples together depends on how the samples were dealt.
-Tensor mixed_like(const Tensor& mine, const Tensor& result) {
-  const bool has_samples = mine.sample_axis() != SampleAxis{};
-  return has_samples ? result.with_sample_axis(SampleAxis::mixed()) : result;
+Tensor mixed_if(bool is_mixed, const Tensor& result) {
+  return is_mixed ? result.with_sample_axis(SampleAxis::mixed()) : result;
 }
 
 }  // namespace
@@ -56,10 +60,7 @@ void ProcessState::check_process(const char* operation, int index) const {
   ACCRUE_CHECK(index >= 0 && index < num_processes(),
                IndexError,
                operation,
-               "the rank must lie in [0, ",
-               num_processes(),
-               "), got ",
-               index);
+               text("the rank must lie in [0, ", num_processes(), "), got ", index));
 }
 
 void ProcessState::wait_for_everyone() const {
@@ -86,17 +87,13 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   Shape shape = rows.shape();
   shape[0] *= num_processes();
   const Tensor all = group_->all_gather(rows.to(Device::cpu())).reshape(shape);
-  return mixed_like(tensor, all.to(tensor.device()));
+  return mixed_if(has_samples(tensor), all.to(tensor.device()));
 }
 
 Tensor ProcessState::gather_rows(const Tensor& tensor) const { return gather_alike(tensor, {}); }
 
 Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note) const {
-  ACCRUE_CHECK(tensor.rank() > 0,
-               ShapeError,
-               "gather_rows",
-               "a tensor must have rows, got shape ",
-               tensor.shape());
+  check_rows("gather_rows", tensor);
   if (num_processes() == 1) return tensor;
   const std::vector<std::int64_t> counts =
       sizes_over_ranks(*group_, "gather_rows", tensor, 0, note);
@@ -108,7 +105,7 @@ Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note)
   std::vector<Tensor> parts;
   for (std::size_t rank = 0; rank < counts.size(); ++rank)
     parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, counts[rank]));
-  return mixed_like(tensor, cat(parts).to(tensor.device()));
+  return mixed_if(has_samples(tensor), cat(parts).to(tensor.device()));
 }
 
 Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
@@ -131,13 +128,15 @@ Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const
         kernels::ScalarForward{
             kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
   }
-  return mixed_like(tensor, result.to(tensor.device()));
+  return mixed_if(has_samples(tensor), result.to(tensor.device()));
 }
 
 Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
-  Tensor result = tensor.to(Device::cpu()).clone();
+  Tensor is_mixed = Tensor::full({1}, has_samples(tensor), DType::int64);
+  group_->broadcast(is_mixed, from);
+  Tensor result = tensor.to(Device::cpu()).clone().with_sample_axis(SampleAxis{});
   group_->broadcast(result, from);
-  return mixed_like(tensor, result.to(tensor.device()));
+  return mixed_if(is_mixed.item<std::int64_t>() != 0, result.to(tensor.device()));
 }
 
 std::string ProcessState::broadcast_object(std::string_view object, int from) const {
@@ -165,7 +164,7 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
   shape[at] = *std::max_element(sizes.begin(), sizes.end());
   Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
   result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
-  return mixed_like(tensor, result.to(tensor.device()));
+  return mixed_if(has_samples(tensor), result.to(tensor.device()));
 }
 
 ProcessState::Part ProcessState::split_between_processes(std::int64_t count) const {
@@ -176,11 +175,7 @@ ProcessState::Part ProcessState::split_between_processes(std::int64_t count) con
 }
 
 Tensor ProcessState::split_between_processes(const Tensor& tensor, bool apply_padding) const {
-  ACCRUE_CHECK(tensor.rank() > 0,
-               ShapeError,
-               "split_between_processes",
-               "a tensor must have rows, got shape ",
-               tensor.shape());
+  check_rows("split_between_processes", tensor);
   const std::int64_t count = tensor.size(0), ranks = num_processes();
   const auto [begin, end] = split_between_processes(count);
   const Tensor rows = tensor.narrow(0, begin, end - begin);
@@ -195,10 +190,8 @@ Tensor ProcessState::split_between_processes(const Tensor& tensor, bool apply_pa
 }
 
 bool ProcessState::check_trigger() {
-  Tensor flag = Tensor::full({1}, trigger_ ? 1 : 0, DType::int64);
-  group_->all_reduce(flag, dist::ReduceOp::max);
-  trigger_ = false;
-  return flag.item<std::int64_t>() != 0;
+  const Tensor mine = Tensor::full({1}, std::exchange(trigger_, false) ? 1 : 0, DType::int64);
+  return reduce(mine, RankReduction::max).item<std::int64_t>() != 0;
 }
 
 }  // namespace accrue::train

@@ -1,7 +1,6 @@
 #include "accrue/train/rank_mean.h"
 
 #include "accrue/autograd/leaf.h"
-#include "accrue/train/bucket_parameters.h"
 
 #include <algorithm>
 #include <bit>
@@ -29,6 +28,13 @@ double divisor_of(std::span<const std::string> weights) {
 
 }  // namespace
 
+std::vector<dist::BucketParameter> bucket_parameters(const nn::NamedParameters& parameters) {
+  std::vector<dist::BucketParameter> result;
+  for (const auto& [name, parameter] : parameters)
+    result.push_back({name, parameter.shape(), parameter.dtype(), parameter.value().device()});
+  return result;
+}
+
 RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
     : rank_(group.rank()),
       parameters_(std::move(parameters)),
@@ -38,41 +44,28 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
                 {.lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(group.size()))),
                  .overlap = false}) {}
 
-double RankMean::reduce() {
-  const auto grad_of = [](const Variable& parameter) { return parameter.grad(); };
-  const auto set = [](const Variable& parameter, const Tensor& grad) {
-    parameter.node()->as_leaf()->replace_grad(grad);
-  };
-  return reduce("", grad_of, set, false, {});
-}
-
-double RankMean::reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more) {
-  std::string told(sizeof(double), '\0');
-  std::memcpy(told.data(), &weight, sizeof(double));
-  const auto sum_of = [&](const Variable& parameter) { return sums.of(parameter); };
-  const bool has_hooks = std::ranges::any_of(parameters_, [](const auto& entry) {
-    return entry.second.node()->as_leaf()->has_final_hooks();
-  });
-  return reduce(std::move(told), sum_of, GradientSums::publish, has_hooks, more);
-}
-
-double RankMean::reduce(std::string told,
-                        auto gradient_of,
-                        auto publish,
-                        bool may_throw,
-                        std::span<dist::NodeSum> more) {
+double RankMean::reduce(GradientSums* sums, double weight, std::span<dist::NodeSum> more) {
+  std::string told(sums ? sizeof(double) : 0, 0);
+  std::memcpy(told.data(), &weight, told.size());
   bucketer_.begin(step_++, std::move(told));
+  bool may_throw = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = gradient_of(parameters_[i].second);
-    if (grad.defined()) bucketer_.ready(i, {{{0, rank_, grad}}});
+    const Variable& parameter = parameters_[i].second;
+    const Tensor mine = sums ? sums->of(parameter) : parameter.grad();
+    if (mine.defined()) bucketer_.ready(i, {{{0, rank_, mine}}});
+    may_throw |= sums && parameter.node()->as_leaf()->has_final_hooks();
   }
   const double divisor = bucketer_.finish(more, may_throw);
   if (divisor == 0) return divisor;
   bucketer_.confirm_after([&] {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Tensor grad = bucketer_.gradient(i);
-      if (grad.defined()) publish(parameters_[i].second, grad);
+      if (!grad.defined()) continue;
+      const Variable& parameter = parameters_[i].second;
+      sums ? GradientSums::publish(parameter, grad)
+           : parameter.node()->as_leaf()->replace_grad(grad);
     }
+    if (sums && weight != 0) sums->finish(weight);
   });
   return divisor;
 }

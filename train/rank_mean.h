@@ -9,6 +9,9 @@
 
 namespace accrue::train {
 
+/// What a bucketer must know of them.
+std::vector<dist::BucketParameter> bucket_parameters(const nn::NamedParameters& parameters);
+
 /// Reduces what plain backward passes left in grad(), where windows have no part. Each rank's
 /// gradient is one node of the tree.
 ///
@@ -22,23 +25,19 @@ class RankMean {
   RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters);
 
   /// Collective: each parameter that has a gradient on any rank gets the sum over all ranks,
-  /// divided by their number. Returns the divisor. Errors also: MismatchError on all ranks when
-  /// some call the other reduce().
-  double reduce();
-  /// The same of `sums`, whose parameters have no gradient yet, divided by the sum of what ranks
-  /// pass as `weight`. A weight of 0 leaves gradients as they are. `more` are summed too.
-  /// Hooks run then: where one throws, all ranks throw.
-  double reduce(const GradientSums& sums, double weight, std::span<dist::NodeSum> more);
+  /// divided by their number. Returns the divisor.
+  ///
+  /// With `sums` the same of these, whose parameters have no gradient yet, divided by the sum of
+  /// what ranks pass as `weight`; those of other parameters are divided by this rank's. A weight of
+  /// 0 leaves gradients as they are. `more` are summed too. Hooks run: where one throws, all ranks
+  /// throw. Errors also: MismatchError on all ranks when some reduce without `sums`.
+  double reduce(GradientSums* sums = nullptr,
+                double weight = 0,
+                std::span<dist::NodeSum> more = {});
   /// Collective, where the others reduce(): they throw DistributedError with `reason`.
   void fail(const std::string& reason);
 
  private:
-  double reduce(std::string told,
-                auto gradient_of,
-                auto publish,
-                bool may_throw,
-                std::span<dist::NodeSum> more);
-
   int rank_;
   nn::NamedParameters parameters_;
   dist::Bucketer bucketer_;

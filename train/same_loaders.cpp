@@ -33,13 +33,9 @@ std::string samples_of(const data::DataLoader& loader) {
 }
 
 std::string dealing_of(const DataLoaderConfiguration& config, bool dispatches) {
-  return text("split_batches ",
-              word(config.split_batches),
-              "\ndispatch_batches ",
-              word(dispatches),
-              "\neven_batches ",
-              word(config.even_batches),
-              '\n');
+  return text("split_batches ", word(config.split_batches), '\n') +
+         text("dispatch_batches ", word(dispatches), '\n') +
+         text("even_batches ", word(config.even_batches), '\n');
 }
 
 }  // namespace
@@ -48,18 +44,14 @@ void check_same_loader(dist::ProcessGroup& group,
                        const data::DataLoader& loader,
                        const AcceleratorOptions& options,
                        std::int64_t steps) {
+  const char* const precision = name_of(mixed_precision_or_environment(options.mixed_precision));
   const bool is_contiguous = options.dealing == data::Dealing::contiguous;
   check(group,
         batches_of(loader.options()) + samples_of(loader) +
-            text("global_batch_size ",
-                 options.global_batch_size,
-                 "\ngradient_accumulation_steps ",
-                 steps,
-                 "\nlanes ",
-                 options.lanes,
-                 "\nmixed_precision ",
-                 name_of(mixed_precision_or_environment(options.mixed_precision)),
-                 is_contiguous ? "\ncontiguous dealing\n" : "\nround robin dealing\n"));
+            text("global_batch_size ", options.global_batch_size, '\n') +
+            text("gradient_accumulation_steps ", steps, "\nlanes ", options.lanes, '\n') +
+            text("mixed_precision ", precision, '\n') +
+            (is_contiguous ? "contiguous dealing\n" : "round robin dealing\n"));
 }
 
 void check_same_loader(dist::ProcessGroup& group,

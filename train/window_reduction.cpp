@@ -2,17 +2,19 @@
 
 #include "accrue/autograd/leaf.h"
 #include "accrue/dist/caught_text.h"
-#include "accrue/train/bucket_parameters.h"
+#include "accrue/train/rank_mean.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace accrue::train {
-namespace {
 
 std::string bytes_of(const LossWeight& weight) {
   std::vector<std::int64_t> numbers = {weight.count(), std::ssize(weight.class_counts())};
@@ -21,7 +23,7 @@ std::string bytes_of(const LossWeight& weight) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
 }
 
-LossWeight weight_of(const std::string& bytes) {
+LossWeight weight_of(std::string_view bytes) {
   std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   const auto num_classes = numbers.at(1);
@@ -34,71 +36,47 @@ LossWeight weight_of(const std::string& bytes) {
   return LossWeight({counts, weights}, class_weights);
 }
 
-constexpr std::size_t kSeedBytes = 1 + sizeof(std::uint64_t);
+namespace {
 
-/// What ranks must have alike: a mark and the seed, where random numbers were drawn, then a digit
-/// for each parameter, 0 where it is frozen.
-std::string terms_of(const Window& window, std::span<const Variable> parameters) {
-  const std::uint64_t seed = window.has_draws() ? window.seed() : 0;
-  std::string terms(kSeedBytes, window.has_draws() ? '1' : '0');
-  std::memcpy(terms.data() + 1, &seed, sizeof(seed));
-  for (const Variable& parameter : parameters) terms += parameter.requires_grad() ? '1' : '0';
-  return terms;
-}
+/// What ranks tell each other, a line for each of kRules. An empty line agrees with all others.
+constexpr std::size_t kNumRules = 3;
+using Lines = std::array<std::string, kNumRules>;
+constexpr std::array<std::array<const char*, 2>, kNumRules> kRules = {
+    {{"draw the same random numbers", "; call manual_seed with the same seed on every rank"},
+     {"train the same parameters", "; call set_requires_grad alike everywhere"},
+     {"clip and step alike", "; call the same with the same values on every rank"}}};
 
-std::uint64_t seed_of(const std::string& terms) {
-  std::uint64_t seed = 0;
-  std::memcpy(&seed, terms.data() + 1, sizeof(seed));
-  return seed;
+std::string take_line(std::string_view& bytes) {
+  std::string line(bytes.substr(0, bytes.find('\n')));
+  bytes.remove_prefix(line.size() + 1);
+  return line;
 }
 
 /// Of all ranks. Errors: MismatchError with the first difference.
-void check_terms(std::span<const std::string> terms) {
-  const std::string* drawn = nullptr;  // the first that drew
-  for (std::size_t rank = 0; rank < terms.size(); ++rank) {
-    const std::string& mine = terms[rank];
-    for (std::size_t i = kSeedBytes; i < mine.size(); ++i) {
-      ACCRUE_CHECK(mine[i] == terms[0][i],
-                   MismatchError,
-                   "window",
-                   "all ranks must train the same parameters, got parameter ",
-                   i - kSeedBytes,
-                   " of the prepared models with requires_grad ",
-                   terms[0][i],
-                   " on rank 0 and ",
-                   mine[i],
-                   " on rank ",
-                   rank,
-                   "; call set_requires_grad alike everywhere");
+void check_rules(std::span<const Lines> told) {
+  for (std::size_t rule = 0; rule < kNumRules; ++rule) {
+    std::size_t first = 0;
+    while (first + 1 < told.size() && told[first][rule].empty()) ++first;
+    for (std::size_t rank = first + 1; rank < told.size(); ++rank) {
+      const std::string& mine = told[rank][rule];
+      if (mine.empty() || mine == told[first][rule]) continue;
+      const auto& [must, advice] = kRules[rule];
+      const std::string ranks = text(" on rank ", first, " and ", mine, " on rank ", rank);
+      throw MismatchError(
+          text("[window] all ranks must ", must, ", got ", told[first][rule], ranks, advice));
     }
-    if (mine[0] == '0') continue;
-    if (!drawn) drawn = &mine;
-    ACCRUE_CHECK(seed_of(mine) == seed_of(*drawn),
-                 MismatchError,
-                 "window",
-                 "all ranks must draw the same random numbers, got seed ",
-                 seed_of(*drawn),
-                 " on rank ",
-                 drawn - terms.data(),
-                 " and ",
-                 seed_of(mine),
-                 " on rank ",
-                 rank,
-                 "; call manual_seed with the same seed on every rank");
   }
 }
 
-/// The weight of all ranks, each told after a number, the size of its terms, and these.
+/// The weight of all ranks, each told after its lines.
 double total_weight(std::span<const std::string> told) {
   LossWeight total;
-  std::vector<std::string> terms;
-  for (const std::string& bytes : told) {
-    std::size_t size = 0;
-    std::memcpy(&size, bytes.data(), sizeof(size));
-    terms.push_back(bytes.substr(sizeof(size), size));
-    total.add(weight_of(bytes.substr(sizeof(size) + size)));
+  std::vector<Lines> lines;
+  for (std::string_view rest : told) {
+    for (std::string& line : lines.emplace_back()) line = take_line(rest);
+    total.add(weight_of(rest));
   }
-  check_terms(terms);
+  check_rules(lines);
   return total.value();
 }
 
@@ -107,19 +85,23 @@ double total_weight(std::span<const std::string> told) {
 WindowReduction::WindowReduction(dist::ProcessGroup& group,
                                  const nn::NamedParameters& parameters,
                                  const dist::BucketerOptions& options)
-    : bucketer_(group, bucket_parameters(parameters), &total_weight, options) {
-  for (const auto& [name, parameter] : parameters) {
-    numbers_.emplace(parameter.node()->as_leaf(), parameters_.size());
-    parameters_.push_back(parameter);
-  }
+    : parameters_(parameters),
+      bucketer_(group, bucket_parameters(parameters), &total_weight, options) {
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    numbers_.emplace(parameters[i].second.node()->as_leaf(), i);
 }
 
-void WindowReduction::begin(LoaderPass& pass, const LossWeight& weight) {
-  const std::string terms = terms_of(pass.window, parameters_);
-  const std::size_t size = terms.size();
-  std::string told(reinterpret_cast<const char*>(&size), sizeof(size));
-  bucketer_.begin(pass.window.number(), told + terms + bytes_of(weight));
-  pass.window.observe(this);
+void WindowReduction::begin(Window& window, const LossWeight& weight) {
+  std::string frozen;
+  for (const auto& [name, parameter] : parameters_) {
+    if (!parameter.requires_grad()) frozen += ' ' + name;
+  }
+  std::string told = window.has_draws() ? text("seed ", window.seed()) : "";
+  told += frozen.empty() ? "\nnone frozen" : "\nfrozen" + frozen;
+  told += '\n' + (deeds_.empty() ? "nothing done" : std::exchange(deeds_, {})) + '\n' +
+          bytes_of(weight);
+  bucketer_.begin(window.number(), std::move(told));
+  window.observe(this);
 }
 
 void WindowReduction::complete(Leaf& leaf) {
@@ -143,41 +125,46 @@ void WindowReduction::hand_over_rest(const Window& window) {
                " that do not; pass their models to prepare()");
 }
 
-WindowTotals WindowReduction::finish(LoaderPass& pass) {
-  if (!bucketer_.is_open()) begin(pass, pass.weight);
-  dist::NodeSum loss;
+WindowTotals WindowReduction::finish(Window& window, const LossWeight& weight, WindowSum& loss) {
+  if (!bucketer_.is_open()) begin(window, weight);
+  dist::NodeSum total;
   try {
-    hand_over_rest(pass.window);
-    loss = {pass.loss.close(), Tensor::empty({1}, pass.loss.dtype())};
+    hand_over_rest(window);
+    total = {loss.close(), Tensor::empty({1}, loss.dtype())};
   } catch (...) {
-    fail(pass, dist::caught_text());
+    fail(window, dist::caught_text());
     throw;
   }
-  const bool has_hooks = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) {
-    return p.node()->as_leaf()->has_final_hooks();
+  const bool has_hooks = std::ranges::any_of(parameters_, [](const auto& entry) {
+    return entry.second.node()->as_leaf()->has_final_hooks();
   });
-  const double weight = bucketer_.finish(std::span(&loss, 1), has_hooks);
-  if (weight == 0) {
-    pass.window.drop();
+  const double divisor = bucketer_.finish(std::span(&total, 1), has_hooks);
+  if (divisor == 0) {
+    window.drop();
     return {};
   }
-  publish(pass.window);
-  const DType dtype = loss.sum.dtype();
+  publish(window);
+  const DType dtype = total.sum.dtype();
   const double sum =
-      visit_floating(dtype, "loss", [&]<class T>(T) -> double { return loss.sum.item<T>(); });
-  return {weight, sum, dtype};
+      visit_floating(dtype, "loss", [&]<class T>(T) -> double { return total.sum.item<T>(); });
+  return {divisor, sum, dtype};
 }
 
 /// Hooks run here: where one throws, no rank may step.
 void WindowReduction::publish(Window& window) {
+  std::vector<Variable> parameters;
   std::vector<Tensor> gradients;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(bucketer_.gradient(i));
-  bucketer_.confirm_after([&] { window.publish(parameters_, gradients); });
+  for (const auto& [name, parameter] : parameters_) {
+    gradients.push_back(bucketer_.gradient(parameters.size()));
+    parameters.push_back(parameter);
+  }
+  bucketer_.confirm_after([&] { window.publish(parameters, gradients); });
 }
 
-void WindowReduction::fail(LoaderPass& pass, const std::string& reason) noexcept {
-  bucketer_.give_up(pass.window.number(), reason);
-  pass.window.observe(nullptr);
+void WindowReduction::fail(Window& window, const std::string& reason) noexcept {
+  deeds_.clear();
+  bucketer_.give_up(window.number(), reason);
+  window.observe(nullptr);
 }
 
 }  // namespace accrue::train

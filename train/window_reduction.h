@@ -1,19 +1,16 @@
 // WindowReduction: sums windows over all ranks while the last backward pass of each runs.
 #pragma once
 
-#include "accrue/dist/bucketer.h"
-#include "accrue/nn/module.h"
-#include "accrue/train/loader.h"
+#include "accrue/autograd/window_sum.h"
+#include "accrue/train/training_window.h"
 
 #include <unordered_map>
 
 namespace accrue::train {
 
-struct WindowTotals {
-  double weight = 0;
-  double loss = 0;               ///< the sum of row losses
-  DType dtype = DType::float32;  ///< of row losses
-};
+/// How ranks tell a weight.
+std::string bytes_of(const LossWeight& weight);
+LossWeight weight_of(std::string_view bytes);
 
 /// Hands a bucketer the sums of parameters as they become complete, and gives parameters its
 /// gradients, divided by the weight of all ranks. A window of weight 0 is dropped.
@@ -26,25 +23,29 @@ class WindowReduction final : public CompletionObserver {
                   const nn::NamedParameters& parameters,
                   const dist::BucketerOptions& options);
 
-  /// Before the backward pass that ends the pass's window; `weight` is this rank's whole.
-  void begin(LoaderPass& pass, const LossWeight& weight);
+  /// Before the backward pass that ends the window; `weight` is this rank's whole.
+  void begin(Window& window, const LossWeight& weight);
   void complete(Leaf& leaf) override;
   /// Collective: ends the window; begins it first where that was left out.
   ///
   /// Errors:  those of dist::Bucketer::finish(); what a hook throws, DistributedError on the other
-  ///          ranks; StateError when a parameter outside `parameters`
-  ///          was used, or ranks have different class weights.
-  WindowTotals finish(LoaderPass& pass);
+  ///          ranks; StateError when a parameter outside `parameters` was used, or ranks have
+  ///          different class weights; MismatchError where they differ in what they train, draw or
+  ///          noted.
+  WindowTotals finish(Window& window, const LossWeight& weight, WindowSum& loss);
   /// Instead: finish() throws `reason` on the other ranks. This rank has an exception to throw.
-  void fail(LoaderPass& pass, const std::string& reason) noexcept;
+  void fail(Window& window, const std::string& reason) noexcept;
+  /// One line, without its end, that all ranks must note before the next window ends.
+  void note(const std::string& deed) { deeds_ += deeds_.empty() ? deed : ", " + deed; }
 
  private:
   void hand_over_rest(const Window& window);
   void publish(Window& window);
 
-  std::vector<Variable> parameters_;
+  nn::NamedParameters parameters_;
   std::unordered_map<const Leaf*, std::size_t> numbers_;
   dist::Bucketer bucketer_;
+  std::string deeds_;  ///< since the last window ended
 };
 
 }  // namespace accrue::train

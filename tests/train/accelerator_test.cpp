@@ -327,6 +327,13 @@ TEST_CASE("train.accelerator: options outside their domain are refused") {
   CHECK(message({.gradient_accumulation_plugin = train::GradientAccumulationPlugin{3, false}}) ==
         "[accelerator] windows end with the epoch, got sync_with_dataloader = false; use "
         "Compat::accelerate() to carry them over");
+  CHECK(message({.lanes = 3}) ==
+        "[window_plan] lanes must be a power of two in [1, 32768], got 3; use 2 or 4");
+  CHECK(message({.first_bucket_bytes = 0}) ==
+        "[accelerator] bytes of buckets must be positive, got 0");
+  CHECK(message({.bucket_cap_bytes = -1}) ==
+        "[accelerator] bytes of buckets must be positive, got -1");
+  CHECK(message({.grad_scaler = optim::GradScalerOptions{.init_scale = 0}}) != "accepted");
   Accelerator accelerator({.gradient_accumulation_steps = 3, .global_batch_size = 8});
   auto batches = line_loader(8, 2);
   CHECK_THROWS_WITH_AS(

@@ -174,6 +174,23 @@ TEST_CASE(
   CHECK(count == 15);
 }
 
+TEST_CASE("train.compat_ranks: parameters of no prepared model keep gradients of their rank") {
+  dist::run_ranks(2, [](dist::ProcessGroup& group) {
+    tests::Line line, outside;
+    data::DataLoader batches = tests::line_loader(4, 2);
+    Accelerator accelerator({.global_batch_size = 4, .invariant = false, .process_group = &group});
+    auto [model, loader] = accelerator.prepare(line.model, batches);
+    for (const auto& batch : loader) {
+      auto scope = accelerator.accumulate(model);
+      accelerator.backward(
+          nn::mse(model(batch.inputs) + outside.model(batch.inputs), batch.labels));
+      // Rows give -4 -16 on rank 0, -36 -64 on rank 1.
+      CHECK(line.model.weight().grad().item<float>() == -30);
+      CHECK(outside.model.weight().grad().item<float>() == (group.rank() == 0 ? -10 : -50));
+    }
+  });
+}
+
 TEST_CASE("train.compat_ranks: passes under no_sync add up until one that averages") {
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
     tests::Line line;

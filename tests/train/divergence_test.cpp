@@ -162,6 +162,51 @@ TEST_CASE("train.divergence: a pass of one rank that throws in mid-window steps 
   }
 }
 
+TEST_CASE("train.divergence: ranks that clip or step in other ways are told so a window later") {
+  const auto run = [](const auto& end_window) {
+    std::vector<std::string> errors(2);
+    dist::run_ranks(2,
+                    [&](dist::ProcessGroup& group) {
+                      nn::Linear net(3, 2);
+                      optim::SGD sgd(net.parameters(), {.lr = 0.1});
+                      data::DataLoader batches(points(16), {.batch_size = 4});
+                      Accelerator accelerator({.global_batch_size = 8, .process_group = &group});
+                      auto [model, optimizer, loader] = accelerator.prepare(net, sgd, batches);
+                      for (const auto& batch : loader) {
+                        auto scope = accelerator.accumulate(model);
+                        const std::string error = message([&] {
+                          accelerator.backward(nn::mse(net(batch.inputs), batch.labels));
+                        });
+                        if (error != "") {
+                          errors[static_cast<std::size_t>(group.rank())] = error;
+                          break;
+                        }
+                        end_window(group.rank(), accelerator, net, sgd);
+                        if (group.rank() == 0 || sgd.lr() != 0) optimizer.step();
+                        optimizer.zero_grad();
+                      }
+                    },
+                    {.timeout = 20});
+    CHECK(errors[0] == errors[1]);
+    return errors[0];
+  };
+  const auto differs = [](const std::string& first, const std::string& second) {
+    return "[window] all ranks must clip and step alike, got " + first + " on rank 0 and " +
+           second + " on rank 1; call the same with the same values on every rank";
+  };
+  const std::string step = "step of optimizer 0 with lr 0.1";
+  CHECK(run([](int, auto& accelerator, auto& net, auto&) {
+          accelerator.clip_grad_norm(net.parameters(), 1);
+        }) == "");
+  CHECK(run([](int rank, auto&, auto&, auto& sgd) { sgd.set_lr(rank == 0 ? 0.1 : 0.3); }) ==
+        differs(step, "step of optimizer 0 with lr 0.3"));
+  CHECK(run([](int rank, auto&, auto&, auto& sgd) { sgd.set_lr(rank == 0 ? 0.1 : 0); }) ==
+        differs(step, "nothing done"));
+  CHECK(run([](int rank, auto& accelerator, auto& net, auto&) {
+          if (rank == 1) accelerator.clip_grad_norm(net.parameters(), 1);
+        }) == differs(step, "clip_grad_norm 1 2, " + step));
+}
+
 TEST_CASE("train.divergence: hooks on one rank that do not throw change nothing") {
   const auto reports = on_ranks(2, [](dist::ProcessGroup& group) {
     const auto add_hook = [&](nn::Linear& net) {

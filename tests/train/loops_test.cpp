@@ -204,3 +204,27 @@ TEST_CASE("train.loops: the window's loss is as exact as its dtype, and NaN has 
     CHECK(!std::signbit(loss));
   }
 }
+
+TEST_CASE("train.loops: a parameter written in mid-window is refused by name, else by nobody") {
+  const auto run = [](std::int64_t batch_size, int at, bool invariant) {
+    return weight_after(
+        {.global_batch_size = 8, .invariant = invariant},
+        batch_size,
+        [&](int index, auto& accelerator, auto& model, auto& optimizer, auto& batch) {
+          if (index == at) model.weight().mutable_value().fill(1);
+          auto scope = accelerator.accumulate(model);
+          accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
+          optimizer.step();
+          optimizer.zero_grad();
+        });
+  };
+  for (const std::int64_t batch_size : {4, 2, 1}) {
+    CHECK(run(batch_size, 0, true) == run(8, 0, true));
+    CHECK_NOTHROW(run(batch_size, 1, false));
+    CHECK_THROWS_WITH_AS(run(batch_size, 1, true),
+                         "[backward] a parameter must keep its values through a window, got weight "
+                         "written after a micro-batch that used it; write where the window has "
+                         "ended",
+                         StateError);
+  }
+}

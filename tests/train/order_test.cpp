@@ -33,10 +33,11 @@ TEST_CASE("train.order: forward, backward and step keep their order and their sc
       optimizer.zero_grad();
     } else {
       optimizer.step();
-      CHECK_THROWS_WITH_AS(accelerator.backward(nn::mse(model(batch.inputs), batch.labels)),
-                           "[backward] backward must come before step() and clipping, got a window "
-                           "that they ended; reorder the loop",
-                           StateError);
+      CHECK_THROWS_WITH_AS(
+          accelerator.backward(nn::mse(model(batch.inputs), batch.labels)),
+          "[backward] backward must come once and before step() and clipping, got a "
+          "window that has ended; add the losses or reorder the loop",
+          StateError);
     }
     ++step;
   }

@@ -22,14 +22,19 @@ const char* kNotDropped =
 }  // namespace
 
 TEST_CASE("train.plain: a loop within a window leaves that window's sums alone") {
-  for (const bool zeroes_first : {false, true}) {
+  for (const auto& [zeroes_first, dealt] :
+       {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     CAPTURE(zeroes_first);
+    CAPTURE(dealt);
     Accelerator accelerator({.gradient_accumulation_steps = 4, .invariant = false});
     Line outer, inner;
     auto points = line_loader(8, 2), others = line_loader(4, 2);
-    auto [model, optimizer, loader, other_model, other_optimizer, other_loader] =
-        accelerator.prepare(
-            outer.model, outer.optimizer, points, inner.model, inner.optimizer, others);
+    auto [model, optimizer, other_model, other_optimizer] =
+        accelerator.prepare(outer.model, outer.optimizer, inner.model, inner.optimizer);
+    const auto prepare = [&, dealt = dealt](data::DataLoader& batches) {
+      return dealt ? accelerator.prepare_data_loader(batches) : accelerator.prepare(batches);
+    };
+    const auto loader = prepare(points), other_loader = prepare(others);
     int index = 0;
     for (const auto& batch : loader) {
       {
@@ -147,9 +152,12 @@ TEST_CASE("train.plain: a backward pass that throws stops its window until zero_
 TEST_CASE("train.plain: fp16 unscales what a window gives, once, also around another window") {
   for (const bool invariant : {true, false}) {
     CAPTURE(invariant);
-    Accelerator accelerator({.gradient_accumulation_steps = 2,
-                             .invariant = invariant,
-                             .mixed_precision = train::MixedPrecision::fp16});
+    // The scale doubles after each window, also within the outer one.
+    Accelerator accelerator(
+        {.gradient_accumulation_steps = 2,
+         .invariant = invariant,
+         .mixed_precision = train::MixedPrecision::fp16,
+         .grad_scaler = optim::GradScalerOptions{.init_scale = 64, .growth_interval = 1}});
     Line outer, inner;
     auto points = line_loader(8, 4), others = line_loader(4, 2);
     auto [model, loader, other_model, other_loader] =
@@ -169,6 +177,7 @@ TEST_CASE("train.plain: fp16 unscales what a window gives, once, also around ano
     }
     CHECK(gradient(outer) == kWhole);
     CHECK(gradient(inner) == -30);
+    CHECK(accelerator.scaler()->scale() == 64 * 4);
   }
 }
 
@@ -214,6 +223,24 @@ TEST_CASE("train.plain: a window whose last micro-batch is left out is refused")
     }
   };
   CHECK_THROWS_AS(run(), StateError);
+}
+
+TEST_CASE("train.plain: a loop over dealt batches that leaves out the last is refused") {
+  Accelerator accelerator({.gradient_accumulation_steps = 2, .invariant = false});
+  Line line;
+  auto points = line_loader(8, 2);
+  accelerator.prepare(line.model);
+  const auto run = [&, loader = accelerator.prepare_data_loader(points)](int left_out) {
+    int index = 0;
+    for (const auto& batch : loader) {
+      if (++index == left_out) continue;
+      auto scope = accelerator.accumulate(line.model);
+      accelerator.backward(nn::mse(line.model(batch.inputs), batch.labels));
+      line.model.zero_grad();
+    }
+  };
+  CHECK_NOTHROW(run(0));
+  CHECK_THROWS_AS(run(4), StateError);
 }
 
 TEST_CASE("train.plain: an optimizer that is gone leaves the accelerator usable") {

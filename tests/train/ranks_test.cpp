@@ -118,6 +118,16 @@ TEST_CASE("train.ranks: each sample is seen and gathered once in an epoch, whate
   MESSAGE("each sample is seen and gathered once: " << count << " data sets");
 }
 
+TEST_CASE("train.ranks: what is broadcast is marked as its source is, on all ranks") {
+  dist::run_ranks(3, [](dist::ProcessGroup& group) {
+    const ProcessState ranks(&group);
+    Tensor mine = Tensor::ones({2});
+    if (group.rank() == 1) mine = mine.with_sample_axis({0, 1});
+    CHECK(ranks.broadcast(mine, 1).sample_axis().is_mixed());
+    CHECK(ranks.broadcast(mine, 2).sample_axis() == SampleAxis{});
+  });
+}
+
 TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
   const auto sums = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
