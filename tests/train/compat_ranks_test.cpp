@@ -180,6 +180,7 @@ TEST_CASE("train.compat_ranks: parameters of no prepared model keep gradients of
     data::DataLoader batches = tests::line_loader(4, 2);
     Accelerator accelerator({.global_batch_size = 4, .invariant = false, .process_group = &group});
     auto [model, loader] = accelerator.prepare(line.model, batches);
+    outside.model.to(accelerator.device());
     for (const auto& batch : loader) {
       auto scope = accelerator.accumulate(model);
       accelerator.backward(
