@@ -25,11 +25,16 @@ echo "$*" > configured
 mkdir -p "$4/bench/device"
 cp tests/golden/kernel_hashes.txt "$4/hashes"
 printf '#!/bin/sh\\ncat %s/hashes\\n' "$4" > "$4/bench/device/kernel_hashes"
-printf '#!/bin/sh\\necho "{\\\\"copy\\\\": 1.0, \\\\"bytes\\\\": 8}"\\n' > "$4/bench/device/kernel_rates"
+printf '#!/bin/sh\\ncat rates\\n' > "$4/bench/device/kernel_rates"
 chmod +x "$4"/bench/device/*""",
     "ctest": 'echo "100% tests passed, 0 tests failed out of 3"',
     "compute-sanitizer": 'echo "========= Error: Device not supported."; exit 1',
 }
+
+
+RATES = """{"copy": 1.0, "bytes": 8}
+{"kernel": "linear", "sizes": [1, 1, 1], "counted": "flops", "work": 2, "seconds": 1.0}
+"""
 
 
 class GpuCheck(unittest.TestCase):
@@ -42,6 +47,7 @@ class GpuCheck(unittest.TestCase):
             shutil.copy(ROOT / name, self.root / name)
         for name, body in COMMANDS.items():
             self.command(name, body)
+        (self.root / "rates").write_text(RATES)
         (self.root / "third_party/lib/any/cmake/fmt").mkdir(parents=True)
         (self.root / "third_party/lib/any/cmake/fmt/fmt-config.cmake").touch()
         path = str(self.root / "bench/gpu_check")
@@ -94,6 +100,22 @@ class GpuCheck(unittest.TestCase):
         outcomes, text = self.report()
         self.assertEqual((outcomes["bits"], outcomes["tests"]), ("FAILED", "passed"))
         self.assertIn("other bits than the CPU's: ", text)
+
+    def test_a_sanitizer_passes_where_it_watched_kernels_alone(self):
+        for body, outcome in (("echo ERROR SUMMARY: 0 errors", "passed"),
+                              ("echo ERROR SUMMARY: 1 error; exit 99", "FAILED"),
+                              ("echo running on the CPU: any; echo ERROR SUMMARY: 0 errors", "FAILED"),
+                              ("true", "FAILED")):
+            with self.subTest(body):
+                self.command("compute-sanitizer", body)
+                shutil.rmtree(self.root / "bench/results", ignore_errors=True)
+                self.check().all()
+                self.assertEqual(self.report()[0]["memcheck"], outcome)
+
+    def test_rates_without_a_kernel_fail(self):
+        (self.root / "rates").write_text(RATES.splitlines()[0])
+        self.assertEqual(self.check().all(), 1)
+        self.assertIn("no kernel was measured", self.report()[1])
 
     def test_a_gpu_that_cannot_run_the_kernels_is_named(self):
         self.command("nvidia-smi", COMMANDS["nvidia-smi"].replace("9.0", "7.5"))
