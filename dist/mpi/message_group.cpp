@@ -86,6 +86,10 @@ void MessageGroup::move(const Movement& movement) {
     wait(transfers);
   } catch (...) {
     drop(transfers);
+    if (!broken_) {  // memory is short, or MPI failed: the others wait in this step
+      leave_calls("it failed within a collective");
+      give_up(std::current_exception());
+    }
     throw;
   }
   const auto me = static_cast<std::size_t>(rank());
