@@ -67,7 +67,7 @@ class Staging {
   static constexpr std::size_t kBytes = 64 << 10;  // at most, of an upload
 
   void send(void* to, const void* from, std::size_t bytes, Stream stream) {
-    const Key key{current_device(), std::bit_ceil(std::max<std::size_t>(bytes, 512))};
+    const Key key{stream.handle, std::bit_ceil(std::max<std::size_t>(bytes, 512))};
     const Piece piece = take(key);
     std::memcpy(piece.data, from, bytes);
     check(cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
@@ -77,7 +77,7 @@ class Staging {
   }
 
  private:
-  using Key = std::pair<int, std::size_t>;  ///< device, size
+  using Key = std::pair<void*, std::size_t>;  ///< stream, whose copies end in order, and size
   struct Piece {
     void* data;
     Event sent;  ///< what was copied last
