@@ -28,7 +28,10 @@ TEST_CASE("bench.mixed_precision: losses and examples come close to float32, ran
 
 TEST_CASE("bench.mixed_precision: in both modes splits and topologies equal the reference model") {
   std::vector<std::string> modes{"fp16", "bf16"};
-  if (std::getenv("ACCRUE_QUICK")) modes.pop_back();  // fp16 also scales
+  if (std::getenv("ACCRUE_QUICK")) {
+    modes.pop_back();
+    MESSAGE("left out under sanitizers: bf16, which does what fp16 does but scale");
+  }
   for (const std::string& mode : modes) {
     const std::string option = std::string(" --quick --mixed_precision ") + mode;
     check_proof("accumulation_invariance" + option);

@@ -165,7 +165,10 @@ TEST_CASE("cuda.linear: weight and bias gradients run lane programs with the CPU
 }
 
 TEST_CASE("cuda.linear: the large tiles of products that fill a GPU have the CPU's bits") {
-  if (kAddressSanitizer || kThreadSanitizer) return;  // 132 of 128 x 128
+  if (kAddressSanitizer || kThreadSanitizer) {
+    MESSAGE("left out under sanitizers: 132 tiles of 128 x 128 take minutes");
+    return;
+  }
   Dice dice{std::mt19937(3)};
   const Operand<> dy(20, 12 * 128 + 1, 0, dice), x(20, 11 * 128 + 3, 1, dice);
   CHECK(examine_gradients(lane_tree({4, 4, 10, 20}, false), dy, x, dice, false) == "");
@@ -191,7 +194,10 @@ TEST_CASE("cuda.linear: outputs behind the first 2^31 elements are right") {
 }
 
 TEST_CASE("cuda.linear: a product may have more columns than a grid's second dimension has tiles") {
-  if (kAddressSanitizer || kThreadSanitizer) return;  // 65,537 blocks
+  if (kAddressSanitizer || kThreadSanitizer) {
+    MESSAGE("left out under sanitizers: 65,537 blocks take minutes");
+    return;
+  }
   const std::int64_t columns = std::int64_t{64} * 65536 + 1;
   DeviceFloats a({}), b({});
   DeviceFloats c(unwritten(columns));

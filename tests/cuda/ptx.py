@@ -103,7 +103,10 @@ def read_table(path):
     """Returns {(architecture, name): numbers} of a file that write_budget() wrote."""
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     fields = [re.fullmatch(r"(\d+) ([\d ]+) (\D.*)", line).groups() for line in lines]
-    return {(arch, name): [int(n) for n in numbers.split()] for arch, numbers, name in fields}
+    table = {(arch, name): [int(n) for n in numbers.split()] for arch, numbers, name in fields}
+    if len(table) < len(fields):
+        raise ValueError(f"{path}: a kernel has two lines")
+    return table
 
 
 def resources(kernels):

@@ -71,7 +71,9 @@ TEST_CASE("cuda_part.loading: the CUDA part is loaded when a device is asked for
                        DeviceError);
 }
 
-TEST_CASE("cuda_part.loading: a CPU program of a CUDA build starts in less than 15 ms") {
+TEST_CASE(
+    "cuda_part.loading: a CPU program of a CUDA build starts in 15 ms, or 15 times what any "
+    "takes") {
   const auto median = [](const char* program) {
     std::vector<double> times;
     for (int i = 0; i < 31; ++i) times.push_back(time_program(program));

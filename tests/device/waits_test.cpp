@@ -4,7 +4,6 @@
 #include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/support/doctest.h"
 
-#include <atomic>
 #include <cmath>
 #include <vector>
 

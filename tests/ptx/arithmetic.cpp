@@ -196,7 +196,7 @@ class Table {
   void truncates(const std::string& opcode) {
     add<D, S>(opcode, [](S a) {
       constexpr S kEnd = S(std::uint64_t{1} << (8 * sizeof(D) - 1));
-      if (a != a) return D(0);
+      if (a != a) return sizeof(D) == 8 ? std::numeric_limits<D>::min() : D(0);
       if (a >= kEnd) return std::numeric_limits<D>::max();
       return a < -kEnd ? std::numeric_limits<D>::min() : static_cast<D>(a);
     });

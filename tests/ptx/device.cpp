@@ -129,7 +129,10 @@ void** __cudaRegisterFatBinary(void* wrapper) {
     void* unused;
   };
   const std::byte* const container = static_cast<const Wrapper*>(wrapper)->container;
-  device().units.push_back(accrue::ptx::split_entries(accrue::ptx::find_ptx(container)));
+  const char* const asked = std::getenv("ACCRUE_PTX");  // sm_80 or another
+  const auto architecture = static_cast<std::uint32_t>(std::stoul(asked ? asked + 3 : "80"));
+  device().units.push_back(
+      accrue::ptx::split_entries(accrue::ptx::find_ptx(container, architecture)));
   return reinterpret_cast<void**>(device().units.size());  // only a number
 }
 void __cudaRegisterFatBinaryEnd(void**) {}

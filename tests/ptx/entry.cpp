@@ -76,7 +76,7 @@ Variable read_variable(std::string_view line) {
 
 }  // namespace
 
-std::string find_ptx(const std::byte* container) {
+std::string find_ptx(const std::byte* container, std::uint32_t architecture) {
   constexpr std::size_t kHeader = 16;
   constexpr std::uint16_t kPtx = 1;
   const std::byte* image = container + kHeader;
@@ -85,10 +85,13 @@ std::string find_ptx(const std::byte* container) {
     const auto kind = read<std::uint16_t>(image);
     const auto header = read<std::uint32_t>(image + 4);
     const auto bytes = read<std::uint64_t>(image + 8);
-    if (kind == kPtx) return std::string(reinterpret_cast<const char*>(image + header), bytes);
+    if (kind == kPtx && read<std::uint32_t>(image + 28) == architecture)
+      return std::string(reinterpret_cast<const char*>(image + header), bytes);
     image += header + bytes;
   }
-  fail<Error>("[ptx] a translation unit must hold PTX; build with --no-compress");
+  fail<Error>("[ptx] a translation unit must hold PTX of sm_",
+              architecture,
+              "; build for it, with --no-compress");
 }
 
 std::map<std::string, std::string> split_entries(std::string_view ptx) {

@@ -21,10 +21,11 @@ struct Entry {
   std::vector<std::string> statements;  ///< without semicolon; labels end with a colon
 };
 
-/// The PTX of a container (fatbin, undocumented: see tests/cuda/device_code.py).
+/// The PTX for sm_<architecture> in a container (fatbin, undocumented: see
+/// tests/cuda/device_code.py).
 ///
 /// Errors:  Error if it has none.
-std::string find_ptx(const std::byte* container);
+std::string find_ptx(const std::byte* container, std::uint32_t architecture);
 
 /// The kernels of a translation unit, by their mangled names.
 std::map<std::string, std::string> split_entries(std::string_view ptx);

@@ -94,7 +94,8 @@ void operator delete(void* data, std::size_t, std::align_val_t) noexcept {
 
 namespace accrue::simt {
 
-// The same arrays as in the simulator. Fences are not needed: every access is looked up.
+// The same arrays as in the simulator, without fences: an access is looked up, and passes where it
+// falls into another block.
 
 GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t misalignment, std::size_t)
     : size_(bytes), region_size_(bytes + misalignment + 1) {
