@@ -3,6 +3,7 @@
 #include "accrue/autograd/leaf.h"
 #include "accrue/autograd/variable.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace accrue {
@@ -33,6 +34,12 @@ void GradientSums::drop() {
   for (const Ref<Leaf>& leaf : std::exchange(leaves_, {})) {
     if (leaf->sums_ == this) leaf->take_sum();
   }
+}
+
+bool GradientSums::has_hooks() const {
+  return std::ranges::any_of(leaves_, [this](const Ref<Leaf>& leaf) {
+    return leaf->sums_ == this && leaf->has_final_hooks();
+  });
 }
 
 }  // namespace accrue

@@ -27,6 +27,8 @@ class GradientSums {
   /// What has become of a sum elsewhere is the parameter's gradient; hooks run.
   static void publish(const Variable& parameter, const Tensor& gradient);
   void drop();
+  /// Whether finish() runs hooks.
+  bool has_hooks() const;
 
  private:
   friend class Leaf;

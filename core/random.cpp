@@ -3,6 +3,8 @@
 
 #include "accrue/core/generator.h"
 
+#include <algorithm>
+
 namespace accrue {
 namespace {
 
@@ -11,12 +13,22 @@ std::span<T> elements(Tensor& tensor) {
   return {tensor.mutable_data<T>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-/// A tensor that fill(elements) has drawn.
+/// A tensor that fill(tensor on the CPU) has drawn, once there is room for it.
+template <class Fill>
+Tensor filled(const Shape& shape, DType dtype, Device device, Fill fill) {
+  Tensor result = Tensor::empty(shape, dtype, device);
+  Tensor near = device.is_cpu() ? result : Tensor::empty(shape, dtype);
+  fill(near);
+  if (!device.is_cpu()) result.copy_from(near);
+  return result;
+}
+
+/// The same by fill(elements) of a floating dtype.
 template <class Fill>
 Tensor drawn(const char* operation, const Shape& shape, DType dtype, Device device, Fill fill) {
-  Tensor result = Tensor::empty(shape, dtype);
-  visit_floating(dtype, operation, [&]<class T>(T) { fill(elements<T>(result)); });
-  return result.to(device);
+  return filled(shape, dtype, device, [&](Tensor& near) {
+    visit_floating(dtype, operation, [&]<class T>(T) { fill(elements<T>(near)); });
+  });
 }
 
 }  // namespace
@@ -36,13 +48,15 @@ Tensor normal(double mean, double std, const Shape& shape, DType dtype, Device d
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Device device) {
-  Tensor result = Tensor::empty(shape, DType::int64);
-  default_generator().randint(elements<std::int64_t>(result), low, high);
-  return result.to(device);
+  return filled(shape, DType::int64, device, [=](Tensor& near) {
+    default_generator().randint(elements<std::int64_t>(near), low, high);
+  });
 }
 
 Tensor randperm(std::int64_t n, Device device) {
-  return Tensor::from(default_generator().randperm(n), {n}).to(device);
+  Tensor result = Tensor::empty({std::max<std::int64_t>(n, 0)}, DType::int64, device);
+  result.copy_from(Tensor::from(default_generator().randperm(n), {n}));
+  return result;
 }
 
 Tensor bernoulli(const Tensor& p) {

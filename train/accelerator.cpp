@@ -198,6 +198,12 @@ AccumulateScope Accelerator::enter() {
                  "accumulate",
                  "windows deal each sample once, got a loader that is dealt as upstream; it is for "
                  "evaluation, or use invariant = false");
+    ACCRUE_CHECK(
+        !MicroBatch::current(),
+        StateError,
+        "accumulate",
+        "micro-batches must not nest, got a second one on this thread; end the other scope "
+        "first");
     ACCRUE_CHECK(!pass->entered,
                  StateError,
                  "accumulate",

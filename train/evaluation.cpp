@@ -6,6 +6,7 @@
 #include <utility>
 
 namespace accrue::train {
+
 void Evaluation::add(const Loss& loss) {
   const LoaderPass* pass = accelerator_->top();
   ACCRUE_CHECK(
@@ -45,8 +46,10 @@ void Evaluation::finish_window(const LoaderPass& pass) {
     return weight_.add(window_weight_);
   }
   dist::ProcessGroup& group = accelerator_->process_group();
+  LossWeight all;
   for (const std::string& theirs : group.all_gather_bytes(bytes_of(window_weight_)))
-    weight_.add(weight_of(theirs));
+    all.add(weight_of(theirs));
+  weight_.add(all);
   Tensor sum = Tensor::empty({1}, dtype_);
   dist::sum_nodes(group, pass.plan.lanes().count, rows_.close(), sum);
   sum_ += visit_floating(dtype_, "evaluation", [&]<class T>(T) -> double { return sum.item<T>(); });

@@ -45,15 +45,17 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
                  .overlap = false}) {}
 
 double RankMean::reduce(GradientSums* sums, double weight, std::span<dist::NodeSum> more) {
+  const bool may_throw =
+      sums && (sums->has_hooks() || std::ranges::any_of(parameters_, [](const auto& entry) {
+                 return entry.second.node()->as_leaf()->has_final_hooks();
+               }));
   std::string told(sums ? sizeof(double) : 0, 0);
   std::memcpy(told.data(), &weight, told.size());
   bucketer_.begin(step_++, std::move(told));
-  bool may_throw = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Variable& parameter = parameters_[i].second;
     const Tensor mine = sums ? sums->of(parameter) : parameter.grad();
     if (mine.defined()) bucketer_.ready(i, {{{0, rank_, mine}}});
-    may_throw |= sums && parameter.node()->as_leaf()->has_final_hooks();
   }
   const double divisor = bucketer_.finish(more, may_throw);
   if (divisor == 0) return divisor;

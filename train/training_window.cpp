@@ -17,6 +17,7 @@ void TrainingWindow::enter(bool ends) {
 }
 
 void TrainingWindow::backward(const Loss& loss) {
+  if (meets() && !is_finished_) connect();
   try {
     check_intact();
     if (is_finished_ && lanes()) MicroBatch::current()->claim_backward();  // a second pass says so
@@ -72,11 +73,8 @@ void TrainingWindow::recover() {
   is_poisoned_ = is_partial_ = false;
   // With several ranks a window is given up by all: now, or when the others wait for this one.
   lacks_part_ = replicas_.are_several() && !is_finished_;
-  if (!replicas_.are_several()) {
-    is_finished_ = false;
-  } else if (is_finished_) {
-    was_skipped = true;
-  }
+  if (is_finished_) was_skipped = true;
+  if (!replicas_.are_several()) is_finished_ = false;
 }
 
 void TrainingWindow::drop() {
@@ -122,13 +120,13 @@ void LaneWindow::check_not_written() const {
 void LaneWindow::add(const Loss& loss) {
   MicroBatch& batch = *MicroBatch::current();
   const Variable& rows = loss.rows();
-  const std::int64_t rows_each = rows_per_sample(rows.value(), batch, "backward");
   batch.claim_backward();
-  check_not_written();
   LossWeight weight = weight_;
-  weight.add(loss.weight());
-  if (meets()) replicas().reduction().begin(window_, weight);
   try {
+    const std::int64_t rows_each = rows_per_sample(rows.value(), batch, "backward");
+    check_not_written();
+    weight.add(loss.weight());
+    if (meets()) replicas().reduction().begin(window_, weight);
     if (rows.requires_grad()) {
       const Tensor start = Tensor::full({1}, scale.value_or(1), rows.dtype(), rows.device());
       Engine({}).run(rows, start.expand(rows.shape()));
@@ -151,14 +149,16 @@ std::optional<WindowTotals> LaneWindow::close() {
   return totals;
 }
 
+void LaneWindow::connect() { replicas().reduction(); }
+
 void LaneWindow::tell(const std::string& failure) { replicas().reduction().fail(window_, failure); }
 
 // ---- plain ----
 
 void PlainWindow::add(const Loss& loss) {
   LossWeight weight = weight_;
-  weight.add(loss.weight());
   try {
+    weight.add(loss.weight());
     const Variable sum = loss.sum();
     (scale ? sum * *scale : sum).backward({}, {.sums = &sums_});
   } catch (...) {

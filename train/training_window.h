@@ -62,6 +62,8 @@ class TrainingWindow {
   void poison() { is_poisoned_ = true; }
 
  private:
+  /// Collective calls that may throw on all ranks before any has a part in the window's end.
+  virtual void connect() {}
   virtual void add(const Loss& loss) = 0;
   virtual std::optional<WindowTotals> close() = 0;
   virtual void clear() = 0;
@@ -97,6 +99,7 @@ class LaneWindow final : public TrainingWindow {
 
  private:
   void add(const Loss& loss) override;
+  void connect() override;
   std::optional<WindowTotals> close() override;
   void clear() override { begin(window_.span(), window_.number()); }
   void tell(const std::string& failure) override;

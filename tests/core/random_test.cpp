@@ -66,6 +66,9 @@ TEST_CASE("core.random: empty tensors draw nothing, wrong calls throw and draw n
   CHECK_THROWS_AS(normal(0, -1, {2}), ValueError);
   CHECK_THROWS_AS(randint(3, 3, {2}), ValueError);
   CHECK_THROWS_AS(randperm(-1), ValueError);
+  CHECK_THROWS_AS(rand({2}, DType::float32, Device::cuda(99)), Error);
+  CHECK_THROWS_AS(randint(0, 3, {2}, Device::cuda(99)), Error);
+  CHECK_THROWS_AS(randperm(3, Device::cuda(99)), Error);
   CHECK_THROWS_AS(bernoulli(Tensor::full({2}, 1.5)), ValueError);
   CHECK_THROWS_AS(bernoulli(Tensor::full({2}, 1, DType::int64)), DTypeError);
   CHECK(default_generator().get_state() == before);

@@ -245,6 +245,19 @@ TEST_CASE("train.accelerator: wrong orders of calls are named") {
                            "[accumulate] scopes must not nest, got a second one; pass all models "
                            "to one accumulate()",
                            StateError);
+      auto other_batches = line_loader(2, 2);
+      Accelerator other;
+      auto other_loader = other.prepare(other_batches);
+      const auto nest = [&] {
+        for (const auto& inner : other_loader) {
+          auto second = other.accumulate(model);
+          other.backward(nn::mse(model(inner.inputs), inner.labels));
+        }
+      };
+      CHECK_THROWS_WITH_AS(nest(),
+                           "[accumulate] micro-batches must not nest, got a second one on this "
+                           "thread; end the other scope first",
+                           StateError);
       const Loss loss = nn::mse(model(batch.inputs), batch.labels);
       CHECK_THROWS_WITH_AS(loss.rows().backward(There::ones({2})),
                            "[backward] inside accumulate() gradients must go through "

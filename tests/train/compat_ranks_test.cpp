@@ -192,6 +192,29 @@ TEST_CASE("train.compat_ranks: parameters of no prepared model keep gradients of
   });
 }
 
+TEST_CASE("train.compat_ranks: a hook of no prepared model that throws on one rank steps no rank") {
+  dist::run_ranks(2, [](dist::ProcessGroup& group) {
+    tests::Line line, outside;
+    data::DataLoader batches = tests::line_loader(4, 2);
+    Accelerator accelerator({.global_batch_size = 4, .invariant = false, .process_group = &group});
+    auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, batches);
+    outside.model.to(accelerator.device());
+    if (group.rank() == 1) {
+      outside.model.weight().register_hook(
+          [](const Tensor&) -> Tensor { throw ValueError("stop"); });
+    }
+    for (const auto& batch : loader) {
+      auto scope = accelerator.accumulate(model);
+      CHECK_THROWS_AS(accelerator.backward(
+                          nn::mse(model(batch.inputs) + outside.model(batch.inputs), batch.labels)),
+                      Error);
+      optimizer.zero_grad();
+      optimizer.step();
+      CHECK(line.weight() == 0);
+    }
+  });
+}
+
 TEST_CASE("train.compat_ranks: passes under no_sync add up until one that averages") {
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
     tests::Line line;

@@ -227,4 +227,16 @@ TEST_CASE("train.loops: a parameter written in mid-window is refused by name, el
                          "ended",
                          StateError);
   }
+  const auto refused = [](int index, auto& accelerator, auto& model, auto& optimizer, auto& batch) {
+    if (index == 1) model.weight().mutable_value().fill(1);
+    auto scope = accelerator.accumulate(model);
+    const Loss loss = nn::mse(model(batch.inputs), batch.labels);
+    if (index == 0) accelerator.backward(loss);
+    if (index > 0) CHECK_THROWS_AS(accelerator.backward(loss), StateError);
+    optimizer.step();  // not with the sums of the first micro-batch alone
+  };
+  CHECK_THROWS_WITH_AS(weight_after({.global_batch_size = 8}, 2, refused),
+                       "[backward] a backward pass of this window threw, so its sums are "
+                       "incomplete; call optimizer.zero_grad() first",
+                       StateError);
 }
