@@ -59,8 +59,8 @@ Waiting::Turn Waiting::spin_or_yield() {
   if (count_++ < spins_) return Turn::taken;
   const Clock::time_point now = Clock::now();
   if (start_ == Clock::time_point{}) start_ = now;
-  if (std::chrono::duration<double>(now - start_).count() > seconds_) return Turn::late;
   is_long_ = now - start_ >= kYielding;
+  if (std::chrono::duration<double>(now - start_).count() > seconds_) return Turn::late;
   if (is_long_ || now.time_since_epoch().count() < crowded_until.load(std::memory_order_relaxed)) {
     return Turn::sleep;
   }
