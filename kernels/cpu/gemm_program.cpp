@@ -56,7 +56,8 @@ GemmBlocks GemmProgram::cut_anew(const LaneProgram& program,
   steps_.clear();
   first_steps_.assign(1, 0);
   blocks_.assign(1, {});
-  slot_closed_.assign(static_cast<std::size_t>(program.num_buffers + num_scratch_ + 1), false);
+  const std::int64_t num_slots = std::int64_t{program.num_buffers} + num_scratch_ + 1;
+  slot_closed_.assign(static_cast<std::size_t>(num_slots), false);
   acc_closed_ = false;
   phase_ = kNoPhase;
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {

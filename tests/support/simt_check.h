@@ -7,6 +7,7 @@
 #include "accrue/kernels/simt/simt.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -65,21 +66,26 @@ struct Output {
 };
 
 struct NamedOptions {
-  const char* name;
+  std::string name;
   simt::RunOptions options;
 };
 
-/// The schedules that every kernel test runs. Sanitizers look at memory and order, which two
-/// schedules show them.
+/// The schedules that every kernel test runs: four; as many as the environment's ACCRUE_SCHEDULES
+/// says for the full matrix. Sanitizers look at memory and order, which two schedules show them.
 inline std::vector<NamedOptions> all_schedules() {
   using enum simt::Schedule;
-  if (kAddressSanitizer || kThreadSanitizer) {
-    return {{"descending", {.schedule = descending}}, {"random", {.schedule = random, .seed = 7}}};
+  const char* wanted = std::getenv("ACCRUE_SCHEDULES");
+  const std::size_t few = kAddressSanitizer || kThreadSanitizer ? 2 : 4;
+  const std::size_t count = wanted ? std::stoul(wanted) : few;
+  std::vector<NamedOptions> schedules = {{"descending", {.schedule = descending}},
+                                         {"random", {.schedule = random, .seed = 7}},
+                                         {"ascending", {.schedule = ascending}},
+                                         {"interleaved", {.schedule = interleaved}}};
+  for (std::size_t i = schedules.size(); i < count; ++i) {
+    schedules.push_back({text("random ", i), {.schedule = random, .seed = 7 + i}});
   }
-  return {{"ascending", {.schedule = ascending}},
-          {"descending", {.schedule = descending}},
-          {"interleaved", {.schedule = interleaved}},
-          {"random", {.schedule = random, .seed = 7}}};
+  schedules.erase(schedules.begin() + static_cast<std::ptrdiff_t>(count), schedules.end());
+  return schedules;
 }
 
 /// The bits of element i, and those that are compared: all NaNs are one.
