@@ -36,7 +36,7 @@ Cut cut_of(const GemmBlocks& program, const Rectangle& part) {
   cut.rows = part.row_end - part.row_begin;
   cut.cols = least(part.col_end - part.col_begin, kBlockCols);
   for (const auto& block : program.blocks) cut.depth = most(cut.depth, block.end - block.begin);
-  cut.scratch_size = program.num_scratch * kTileSize;
+  cut.scratch_size = std::int64_t{program.num_scratch} * kTileSize;
   const bool crosses = program.blocks.size() > 1 && program.num_scratch > 0;
   if (crosses) cut.cols = least(cut.cols, kScratchCols);
   const std::int64_t col_tiles = ceil_div(cut.cols, kTileCols);
