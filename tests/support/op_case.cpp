@@ -170,6 +170,4 @@ bool same_bits(const Tensor& got, const Array& wanted) {
   return equal_bits(got, tensor_of(wanted));
 }
 
-bool is_quick() { return std::getenv("ACCRUE_QUICK") != nullptr; }
-
 }  // namespace accrue::test

@@ -4,6 +4,7 @@
 #include "accrue/autograd/variable.h"
 #include "accrue/tests/support/array.h"
 #include "accrue/tests/support/layouts.h"
+#include "accrue/tests/support/quick.h"
 
 #include <functional>
 #include <random>
@@ -120,8 +121,5 @@ Arrays arrays_of(const std::vector<Tensor>& tensors);
 
 /// True when shape and bits agree; NaNs are equal.
 bool same_bits(const Tensor& got, const Array& wanted);
-
-/// Fewer repetitions where the environment's ACCRUE_QUICK is set, for builds with sanitizers.
-bool is_quick();
 
 }  // namespace accrue::test

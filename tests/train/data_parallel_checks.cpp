@@ -1,6 +1,7 @@
 #include "accrue/tests/train/data_parallel_checks.h"
 
 #include "accrue/accrue.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <atomic>
@@ -34,6 +35,9 @@ class CountingGroup final : public dist::ProcessGroup {
   bool shares_memory() const override { return inner_.shares_memory(); }
 
  private:
+  bool may_share_devices() const override {
+    return true;
+  }  // where tests use any, ranks are threads
   void compare_and_move(const dist::Call& call, const dist::Movement& movement) override {
     ++count_;
     inner_.begin(call, movement);
@@ -66,12 +70,12 @@ struct Branches : nn::Module {
 Tensor random(int seed) {
   Tensor x = Tensor::empty({4, 3});
   Generator(static_cast<std::uint64_t>(seed)).normal({x.mutable_data<float>(), 12});
-  return x;
+  return there(x);
 }
 
 /// The mean over ranks of this rank's `grad`, by the aligned tree over rank numbers.
 Tensor tree_mean(dist::ProcessGroup& group, const Tensor& grad) {
-  const Tensor all = group.all_gather(grad.defined() ? grad : Tensor::zeros({2}));
+  const Tensor all = group.all_gather(grad.defined() ? grad : There::zeros({2}));
   std::vector<std::vector<float>> nodes;
   for (int rank = 0; rank < group.size(); ++rank) nodes.push_back(all[rank].to_vector<float>());
   for (; nodes.size() > 1; nodes.resize((nodes.size() + 1) / 2)) {
@@ -83,15 +87,15 @@ Tensor tree_mean(dist::ProcessGroup& group, const Tensor& grad) {
     }
   }
   for (float& x : nodes[0]) x /= static_cast<float>(group.size());
-  return Tensor::from(nodes[0], grad.defined() ? grad.shape() : Shape({2}));
+  return There::from(nodes[0], grad.defined() ? grad.shape() : Shape({2}));
 }
 
 /// A model with rank 0's weights in plain autograd, and the same one under the wrapper.
 struct Twins {
   Branches plain, wrapped;
   DistributedDataParallel<Branches> model;
-  explicit Twins(dist::ProcessGroup& group) : model(wrapped, {.process_group = &group}) {
-    plain.load_state_dict(wrapped.state_dict());
+  explicit Twins(dist::ProcessGroup& group) : model(there(wrapped), {.process_group = &group}) {
+    there(plain).load_state_dict(wrapped.state_dict());
   }
 };
 
@@ -100,7 +104,7 @@ void check_equal_to_mean(dist::ProcessGroup& group, Twins& twins) {
   for (std::size_t i = 0; i < plain.size(); ++i) {
     CAPTURE(plain[i].first);
     const Tensor grad = averaged[i].second.grad();
-    Tensor users = Tensor::full({1}, plain[i].second.grad().defined());
+    Tensor users = There::full({1}, plain[i].second.grad().defined());
     group.all_reduce(users);
     CHECK(grad.defined() == (users.item<float>() > 0));
     if (!grad.defined()) continue;

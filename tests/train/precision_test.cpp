@@ -1,5 +1,6 @@
 // Mixed precision: bits of every split, scaled losses over windows, steps that all ranks skip.
 #include "accrue/accrue.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/train/line.h"
 #include "accrue/tests/train/precision_runs.h"
@@ -10,6 +11,8 @@
 
 using namespace accrue;
 using namespace accrue::tests;
+using accrue::test::there;
+using accrue::test::There;
 using train::Accelerator;
 using train::AcceleratorOptions;
 using train::MixedPrecision;
@@ -88,7 +91,8 @@ TEST_CASE("train.precision: an overflow that one rank's hook makes skips the ste
     const auto add_hook = [&](nn::Module& net) {
       if (group.rank() != 1) return;
       net.parameters()[1].register_hook([&](const Tensor& gradient) {
-        return ++calls == 3 ? Tensor::full(gradient.shape(), HUGE_VAL) : gradient;
+        if (++calls != 3) return gradient;
+        return Tensor::full(gradient.shape(), HUGE_VAL, gradient.dtype(), gradient.device());
       });
     };
     return train_net(
@@ -148,8 +152,8 @@ TEST_CASE("train.precision: a plain loop as upstream's scales means, steps and s
       accelerator.scaler()->load_state(state);
     }
     auto [model, optimizer, scheduler] = accelerator.prepare(net, sgd, constant);
-    const Variable y = model(Tensor::full({1, 1}, bad ? 1e30 : 0.25));
-    accelerator.backward(mse_loss(y, Tensor::zeros({1, 1})));
+    const Variable y = model(There::full({1, 1}, bad ? 1e30 : 0.25));
+    accelerator.backward(mse_loss(y, There::zeros({1, 1})));
     // Scaled until a step, clipping or this:
     CHECK((bad || net.weight().grad().item<float>() == 8192));
     accelerator.unscale_gradients();
@@ -186,8 +190,8 @@ TEST_CASE("train.precision: a window of weight 0 tells nothing of the scale") {
 TEST_CASE("train.precision: prepared layers and accumulate() compute under autocast") {
   Line line;
   auto batches = line_loader(4, 2);
-  const Variable x(Tensor::full({1, 1}, 1.001));
-  line.model.weight().mutable_value().fill(1);
+  const Variable x(There::full({1, 1}, 1.001));
+  there(line.model).weight().mutable_value().fill(1);
   const auto is_rounded = [](const Variable& y) { return y.item<float>() == 1; };
   CHECK_FALSE(is_rounded(line.model(x)));
   {
@@ -195,10 +199,10 @@ TEST_CASE("train.precision: prepared layers and accumulate() compute under autoc
     CHECK(accelerator.scaler() == nullptr);
     auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, batches);
     CHECK(is_rounded(model(x)));
-    CHECK_FALSE(is_rounded(matmul(x, Tensor::ones({1, 1}))));
+    CHECK_FALSE(is_rounded(matmul(x, There::ones({1, 1}))));
     {
       const auto scope = accelerator.autocast();
-      CHECK(is_rounded(matmul(x, Tensor::ones({1, 1}))));
+      CHECK(is_rounded(matmul(x, There::ones({1, 1}))));
     }
     for ([[maybe_unused]] const auto& batch : loader) {
       CHECK_FALSE(autocast_dtype());

@@ -2,6 +2,7 @@
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
 #include "accrue/tests/dist/messages.h"
+#include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <sstream>
 
 using namespace accrue;
+using accrue::test::There;
 using train::Accelerator;
 using train::ProcessState;
 using train::RankReduction;
@@ -121,7 +123,7 @@ TEST_CASE("train.ranks: each sample is seen and gathered once in an epoch, whate
 TEST_CASE("train.ranks: what is broadcast is marked as its source is, on all ranks") {
   dist::run_ranks(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
-    Tensor mine = Tensor::ones({2});
+    Tensor mine = There::ones({2});
     if (group.rank() == 1) mine = mine.with_sample_axis({0, 1});
     CHECK(ranks.broadcast(mine, 1).sample_axis().is_mixed());
     CHECK(ranks.broadcast(mine, 2).sample_axis() == SampleAxis{});
@@ -131,13 +133,13 @@ TEST_CASE("train.ranks: what is broadcast is marked as its source is, on all ran
 TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
   const auto sums = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
-    const Tensor mine = Tensor::full({2}, group.rank() + 1);
+    const Tensor mine = There::full({2}, group.rank() + 1);
     std::vector<float> seen = ranks.gather(mine).to_vector<float>();
     for (const RankReduction reduction :
          {RankReduction::sum, RankReduction::mean, RankReduction::max})
       seen.push_back(ranks.reduce(mine, reduction).to_vector<float>()[0]);
     seen.push_back(ranks.broadcast(mine, 2).to_vector<float>()[1]);
-    seen.push_back(static_cast<float>(ranks.gather(Tensor::full({}, group.rank())).numel()));
+    seen.push_back(static_cast<float>(ranks.gather(There::full({}, group.rank())).numel()));
     return seen;
   });
   for (const auto& seen : sums) CHECK(seen == std::vector<float>{1, 1, 2, 2, 3, 3, 6, 2, 3, 3, 3});
@@ -155,7 +157,7 @@ TEST_CASE("train.ranks: gather, reduce and broadcast join what ranks hold") {
 TEST_CASE("train.ranks: what ranks make of samples together is mixed, constants are not") {
   dist::run_ranks(2, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
-    const Tensor constant = Tensor::ones({2, 3});
+    const Tensor constant = There::ones({2, 3});
     const auto results = [&](const Tensor& mine) {
       return std::array{ranks.gather(mine),
                         ranks.gather_rows(mine),
@@ -174,7 +176,7 @@ TEST_CASE("train.ranks: what ranks make of samples together is mixed, constants 
 TEST_CASE("train.ranks: tensors are padded to the longest of all ranks, at either end") {
   const auto padded = on_ranks<std::vector<float>>(3, [](dist::ProcessGroup& group) {
     const ProcessState ranks(&group);
-    const Tensor mine = Tensor::ones({1, group.rank() + 1});
+    const Tensor mine = There::ones({1, group.rank() + 1});
     std::vector<float> seen = ranks.pad_across_processes(mine, -1, 9).to_vector<float>();
     for (const float x : ranks.pad_across_processes(mine, 1, 7, true).to_vector<float>())
       seen.push_back(x);
@@ -183,7 +185,7 @@ TEST_CASE("train.ranks: tensors are padded to the longest of all ranks, at eithe
   CHECK(padded[0] == std::vector<float>{1, 9, 9, 7, 7, 1});
   CHECK(padded[1] == std::vector<float>{1, 1, 9, 7, 1, 1});
   CHECK(padded[2] == std::vector<float>{1, 1, 1, 1, 1, 1});
-  CHECK_THROWS_WITH_AS(ProcessState().pad_across_processes(Tensor::ones({2}), 1),
+  CHECK_THROWS_WITH_AS(ProcessState().pad_across_processes(There::ones({2}), 1),
                        "[pad_across_processes] dimension must exist, got 1 for shape [2]",
                        IndexError);
 }
@@ -192,7 +194,7 @@ TEST_CASE("train.ranks: tensors that differ in another size are not padded, on a
   const auto refusals = on_ranks<std::string>(2, [](dist::ProcessGroup& group) -> std::string {
     const ProcessState ranks(&group);
     try {
-      (void)ranks.pad_across_processes(Tensor::ones({3, 3 - group.rank()}), 0);
+      (void)ranks.pad_across_processes(There::ones({3, 3 - group.rank()}), 0);
     } catch (const MismatchError& error) {
       return error.what();
     }
@@ -329,6 +331,7 @@ TEST_CASE("train.ranks: parameters outside the models are refused") {
                              {.batch_size = 2});
     Accelerator accelerator({.process_group = &group});
     auto [model, loader] = accelerator.prepare(net, batches);
+    outside.to(accelerator.device());
     for (const auto& batch : loader) {
       auto scope = accelerator.accumulate(model);
       try {
