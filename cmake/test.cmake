@@ -1,5 +1,5 @@
 # accrue_test(): one test program per folder, one ctest entry per test file. accrue_check(): others.
-# accrue_on_device(): some of them on a device, too.
+# accrue_on_device(): those of a folder on a device, too.
 # accrue_device_test(): programs that run CUDA kernels.
 find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -25,9 +25,10 @@ function(accrue_test folder)
   if(ACCRUE_SANITIZE AND NOT folder STREQUAL "kernels") # checks take longest to compile, not to run
     target_compile_options(test_${folder} PRIVATE -O0)
   endif()
-  foreach(file IN LISTS ARGN)
-    string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
-    accrue_check(${folder}.${name} test_${folder} --source-file=*/${folder}/${file})
+  list(TRANSFORM ARGN REPLACE "_test\\.cpp$" "" OUTPUT_VARIABLE names)
+  set_target_properties(test_${folder} PROPERTIES ACCRUE_TEST_NAMES "${names}")
+  foreach(name IN LISTS names)
+    accrue_check(${folder}.${name} test_${folder} --source-file=*/${folder}/${name}_test.cpp)
   endforeach()
 endfunction()
 
@@ -38,27 +39,24 @@ function(accrue_needed_by_device_tests target)
   add_dependencies(device_tests ${target})
 endfunction()
 
-# accrue_on_device(<folder>): the tests of accrue_test() once more, with their tensors on a device of
-# the simulator (tests/support/device.h): entry <folder>.on_device. Cases that need the CPU are
-# listed in tests/support/cpu_only.h. With names: only these files, entries <folder>.<name>_on_device.
+# accrue_on_device(<folder> [EXCEPT <name>...]): the tests of accrue_test() once more, with their
+# tensors on a device of the simulator (tests/support/device.h): entries <folder>.<name>_on_device.
+# Cases that need the CPU are listed in tests/support/cpu_only.h.
 function(accrue_on_device folder)
   if(NOT ACCRUE_CUDA STREQUAL "simulated" OR ACCRUE_SANITIZE)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" EXCEPT)
   target_link_libraries(test_${folder} PRIVATE accrue_cuda)
   accrue_needed_by_device_tests(test_${folder})
-  set(entries)
-  foreach(name IN LISTS ARGN)
+  get_target_property(names test_${folder} ACCRUE_TEST_NAMES)
+  list(REMOVE_ITEM names ${arg_EXCEPT})
+  foreach(name IN LISTS names)
     accrue_check(${folder}.${name}_on_device test_${folder} --source-file=*/${folder}/${name}_test.cpp)
-    list(APPEND entries ${folder}.${name}_on_device)
+    set_tests_properties(
+      ${folder}.${name}_on_device PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
+      ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCELERATE_TORCH_DEVICE=cuda;ACCRUE_QUICK=1")
   endforeach()
-  if(NOT ARGN)
-    accrue_check(${folder}.on_device test_${folder})
-    set(entries ${folder}.on_device)
-  endif()
-  set_tests_properties(
-    ${entries} PROPERTIES LABELS "${folder};device" SKIP_RETURN_CODE 77
-    ENVIRONMENT "ACCRUE_TEST_DEVICE=1;ACCELERATE_TORCH_DEVICE=cuda;ACCRUE_QUICK=1")
 endfunction()
 
 # accrue_device_test(<folder> TESTS a_test.cpp ... [SOURCES b.cpp ...] LINK <target>...): tests of
