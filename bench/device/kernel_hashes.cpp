@@ -7,18 +7,30 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <type_traits>
+
 namespace accrue::bench {
 namespace {
+
+/// Halves hash as the floats that they are.
+std::uint64_t hash_of(const Tensor& result, std::uint64_t hash) {
+  const bool is_half = result.dtype() == DType::bfloat16 || result.dtype() == DType::float16;
+  const Tensor there = result.to(Device::cpu()).contiguous();
+  const Tensor values = is_half ? there.to(DType::float32) : there;
+  return visit_dtype(values.dtype(), [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T>)
+      hash = hash_bits(std::span(values.data<T>(), static_cast<std::size_t>(values.numel())), hash);
+    return hash;
+  });
+}
 
 std::uint64_t hash_of(const KernelCase& kernel, Device device) {
   const Work work = kernel.make(kernel.small, device);
   work.launch();
   synchronize(device);
   std::uint64_t hash = kHashSeed;
-  for (const Tensor& result : work.results) {
-    const std::vector<float> values = result.to_vector<float>();
-    hash = hash_bits(std::span(values), hash);
-  }
+  for (const Tensor& result : work.results) hash = hash_of(result, hash);
   return hash;
 }
 

@@ -128,7 +128,7 @@ int run(int argc, char** argv) {
   }
   std::vector<KernelCase> all = kernel_cases();
   for (KernelCase& kernel : all) {
-    if (settings.small) kernel.sizes = {kernel.small};
+    if (settings.small && !kernel.sizes.empty()) kernel.sizes = {kernel.small};
     if (kernel.name != "linear") continue;
     for (const Sizes& sizes : kernel.sizes) measure_cublas(sizes, settings);
   }

@@ -9,8 +9,6 @@
 namespace accrue::bench {
 namespace {
 
-using kernels::LaneInstruction;
-
 // Sizes of linear layers: rows, inputs, outputs.
 const std::vector<Sizes> kLayers = {{512, 768, 3072}, {4096, 4096, 4096}, {8192, 8192, 8192}};
 
@@ -36,22 +34,6 @@ Work linear_input_grad(const Sizes& s, Device device) {
       {dx}};
 }
 
-/// Splits the rows into 2^depth lanes and merges them by the aligned tree.
-std::vector<LaneInstruction> lane_program(std::int64_t rows, int depth) {
-  std::vector<LaneInstruction> program;
-  const std::int64_t lanes = std::int64_t{1} << depth;
-  int open = 0;
-  for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    program.push_back(LaneInstruction::zero());
-    program.push_back(LaneInstruction::chain(rows * lane / lanes, rows * (lane + 1) / lanes));
-    program.push_back(LaneInstruction::close());
-    for (std::int64_t done = lane + 1; done % 2 == 0; done /= 2)
-      program.push_back(LaneInstruction::merge(open--));
-    program.push_back(LaneInstruction::store(lane + 1 < lanes ? ++open : 0));
-  }
-  return program;
-}
-
 template <int kDepth>
 Work linear_weight_grad(const Sizes& s, Device device) {
   const Tensor dy = numbers({s[0], s[2]}, device, 1), x = numbers({s[0], s[1]}, device, 2);
@@ -73,6 +55,15 @@ Work linear_bias_grad(const Sizes& s, Device device) {
             launch(device, kernels::LinearBiasGrad<float>{rows_of(dy), {program, 1, 3}, buffers});
           },
           {db}};
+}
+
+Work matmul(const Sizes& s, Device device) {
+  const Tensor a = numbers({s[0], s[1]}, device, 1), b = numbers({s[1], s[2]}, device, 2);
+  Tensor c = unwritten({s[0], s[2]}, device);
+  return {[=]() mutable {
+            launch(device, kernels::Matmul<float>{rows_of(a), rows_of(b), out_rows_of(c)});
+          },
+          {c}};
 }
 
 // Batches: matrices, rows, inner, columns.
@@ -133,6 +124,7 @@ std::vector<KernelCase> product_cases() {
        {37, 65},
        [](const Sizes& s) { return product(s, 4); },
        linear_bias_grad},
+      bits_alone("matmul", ragged, matmul),
       {"batched_matmul",
        flops,
        {{64, 1024, 1024, 1024}},

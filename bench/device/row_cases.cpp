@@ -1,23 +1,17 @@
-// Cases of kernels that work on rows: losses, softmax, normalisation, sums, embeddings.
+// Cases of kernels that work on rows: losses, softmax, normalisation, embeddings.
 #include "accrue/bench/device/kernel_cases.h"
 #include "accrue/kernels/cross_entropy.h"
 #include "accrue/kernels/embedding.h"
 #include "accrue/kernels/layer_norm.h"
 #include "accrue/kernels/mse.h"
-#include "accrue/kernels/reduce.h"
-#include "accrue/kernels/row_sum.h"
 #include "accrue/kernels/softmax.h"
 
 namespace accrue::bench {
 namespace {
 
 using kernels::LaneInstruction;
-
-/// Bytes of so many passes over a matrix.
-template <int kPasses>
-double passes(const Sizes& s) {
-  return product(s, 4 * kPasses);
-}
+using kernels::NormKind;
+using kernels::SoftmaxKind;
 
 /// The logits once and their gradient once, where a row fits the shared memory of a block; longer
 /// rows are read twice.
@@ -49,24 +43,24 @@ Work cross_entropy(const Sizes& s, Device device) {
       {loss, dx}};
 }
 
+template <SoftmaxKind kKind>
 Work softmax(const Sizes& s, Device device) {
   const Tensor x = numbers({s[0], s[1]}, device, 1);
   Tensor y = unwritten({s[0], s[1]}, device);
   return {[=]() mutable {
-            launch(device,
-                   kernels::SoftmaxForward<float>{
-                       kernels::SoftmaxKind::plain, rows_of(x), out_rows_of(y)});
+            launch(device, kernels::SoftmaxForward<float>{kKind, rows_of(x), out_rows_of(y)});
           },
           {y}};
 }
 
+template <SoftmaxKind kKind>
 Work softmax_backward(const Sizes& s, Device device) {
   const Tensor y = numbers({s[0], s[1]}, device, 1), dy = numbers({s[0], s[1]}, device, 2);
   Tensor dx = unwritten({s[0], s[1]}, device);
   return {[=]() mutable {
-            launch(device,
-                   kernels::SoftmaxBackward<float>{
-                       kernels::SoftmaxKind::plain, rows_of(y), rows_of(dy), out_rows_of(dx)});
+            launch(
+                device,
+                kernels::SoftmaxBackward<float>{kKind, rows_of(y), rows_of(dy), out_rows_of(dx)});
           },
           {dx}};
 }
@@ -89,6 +83,7 @@ Work mse(const Sizes& s, Device device) {
 
 constexpr double kEps = 1e-5;
 
+template <NormKind kKind>
 Work layer_norm(const Sizes& s, Device device) {
   const Tensor x = numbers({s[0], s[1]}, device, 1), w = numbers({s[1]}, device, 2),
                b = numbers({s[1]}, device, 3);
@@ -96,7 +91,7 @@ Work layer_norm(const Sizes& s, Device device) {
          rstd = unwritten({s[0]}, device);
   return {[=]() mutable {
             launch(device,
-                   kernels::LayerNormForward<float>{kernels::NormKind::layer,
+                   kernels::LayerNormForward<float>{kKind,
                                                     kEps,
                                                     rows_of(x),
                                                     w.data<float>(),
@@ -108,41 +103,29 @@ Work layer_norm(const Sizes& s, Device device) {
           {y, mean, rstd}};
 }
 
-/// The gradient of x alone.
+/// The gradient of x; `kWithWeight` adds what that of the weight is made of.
+template <NormKind kKind, bool kWithWeight>
 Work layer_norm_backward(const Sizes& s, Device device) {
-  const Work forward = layer_norm(s, device);
+  const Work forward = layer_norm<kKind>(s, device);
   forward.launch();
   const Tensor x = numbers({s[0], s[1]}, device, 1), w = numbers({s[1]}, device, 2),
                dy = numbers({s[0], s[1]}, device, 4), mean = forward.results[1],
                rstd = forward.results[2];
-  Tensor dx = unwritten({s[0], s[1]}, device);
+  Tensor dx = unwritten({s[0], s[1]}, device),
+         n = unwritten({kWithWeight ? s[0] : 0, s[1]}, device);
   return {[=]() mutable {
             launch(device,
-                   kernels::LayerNormBackward<float>{kernels::NormKind::layer,
-                                                     rows_of(x),
-                                                     rows_of(dy),
-                                                     w.data<float>(),
-                                                     mean.data<float>(),
-                                                     rstd.data<float>(),
-                                                     out_rows_of(dx),
-                                                     {}});
+                   kernels::LayerNormBackward<float>{
+                       kKind,
+                       rows_of(x),
+                       rows_of(dy),
+                       w.data<float>(),
+                       mean.data<float>(),
+                       rstd.data<float>(),
+                       out_rows_of(dx),
+                       kWithWeight ? out_rows_of(n) : kernels::Matrix<float>{}});
           },
-          {dx}};
-}
-
-Work row_sum(const Sizes& s, Device device) {
-  const Tensor x = numbers({s[0], s[1]}, device, 1);
-  Tensor sum = unwritten({s[0]}, device);
-  return {[=]() mutable {
-            launch(device, kernels::RowSum<float>{rows_of(x), sum.mutable_data<float>()});
-          },
-          {sum}};
-}
-
-Work column_sum(const Sizes& s, Device device) {
-  const Tensor x = numbers({s[0], s[1]}, device, 1);
-  Tensor sum = unwritten({s[1]}, device);
-  return {[=]() mutable { launch(device, kernels::SumDims{x, 1, sum}); }, {sum}};
+          {dx, n}};
 }
 
 // Embeddings: tokens, vocabulary, width.
@@ -188,14 +171,21 @@ std::vector<KernelCase> row_cases() {
        {5, 3001},
        cross_entropy_bytes,
        cross_entropy},
-      {"softmax", bytes, wide, ragged, passes<2>, softmax},
-      {"softmax_backward", bytes, wide, ragged, passes<3>, softmax_backward},
+      {"softmax", bytes, wide, ragged, passes<2>, softmax<SoftmaxKind::plain>},
+      {"softmax_backward", bytes, wide, ragged, passes<3>, softmax_backward<SoftmaxKind::plain>},
+      bits_alone("log_softmax", ragged, softmax<SoftmaxKind::log>),
+      bits_alone("log_softmax_backward", ragged, softmax_backward<SoftmaxKind::log>),
       {"mse", bytes, wide, ragged, passes<2>, mse<false>},
       {"mse_and_gradient", bytes, wide, ragged, passes<3>, mse<true>},
-      {"layer_norm", bytes, wide, ragged, passes<2>, layer_norm},
-      {"layer_norm_backward", bytes, wide, ragged, passes<3>, layer_norm_backward},
-      {"row_sum", bytes, wide, ragged, passes<1>, row_sum},
-      {"column_sum", bytes, wide, ragged, passes<1>, column_sum},
+      {"layer_norm", bytes, wide, ragged, passes<2>, layer_norm<NormKind::layer>},
+      {"layer_norm_backward",
+       bytes,
+       wide,
+       ragged,
+       passes<3>,
+       layer_norm_backward<NormKind::layer, false>},
+      bits_alone("rms_norm", ragged, layer_norm<NormKind::rms>),
+      bits_alone("rms_norm_backward", ragged, layer_norm_backward<NormKind::rms, true>),
       {"embedding",
        bytes,
        tokens,

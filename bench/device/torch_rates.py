@@ -173,6 +173,21 @@ def column_sum(rows, columns):
     return lambda: x.sum(0)
 
 
+def max_of_rows(rows, columns):
+    x = numbers(rows, columns)
+    return lambda: x.max(1)
+
+
+def square_sum(rows, columns):
+    x = numbers(rows, columns)
+    return lambda: torch.norm(x)
+
+
+def gather(rows, columns):
+    x, index = numbers(rows, columns), indices(rows * columns, columns).view(rows, columns)
+    return lambda: x.gather(1, index)
+
+
 def embedding(tokens, vocabulary, width):
     table, index = numbers(vocabulary, width), indices(tokens, vocabulary)
     return lambda: F.embedding(index, table)
@@ -251,6 +266,8 @@ TWINS = {
     "layer_norm_backward": layer_norm_backward,
     "row_sum": row_sum,
     "column_sum": column_sum,
+    "max_of_rows": max_of_rows,
+    "square_sum": square_sum,
     "embedding": embedding,
     "embedding_grad": embedding_grad,
     "gelu": unary(F.gelu),
@@ -259,6 +276,7 @@ TWINS = {
     "add": add,
     "transpose": transpose,
     "dropout_mask": dropout_mask,
+    "gather": gather,
     "adamw": step(torch.optim.AdamW, weight_decay=0.01),
     "sgd": step(torch.optim.SGD, lr=1e-3, momentum=0.9),
 }
