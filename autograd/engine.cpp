@@ -4,6 +4,7 @@
 #include "accrue/kernels/launch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace accrue {
 namespace {
@@ -24,6 +25,9 @@ void check_gradient(const Tensor& gradient, const Tensor& like, const char* what
       gradient.defined() ? gradient.shape().str() : "none");
 }
 
+/// The memory of the last pass of this thread, for the next.
+thread_local std::vector<Node*> spare_ready, spare_claimed;
+
 }  // namespace
 
 Edge edge(const Variable& input) {
@@ -34,12 +38,21 @@ Edge edge(const Variable& input) {
   return {input.node(), leaf->next_use(), batch ? batch->id() : 0};
 }
 
+Engine::Engine(BackwardOptions options)
+    : options_(options),
+      ready_(std::exchange(spare_ready, {})),
+      claimed_(std::exchange(spare_claimed, {})) {}
+
 Engine::~Engine() {
   for (Leaf* leaf : touched_) leaf->forget();
   for (Node* node : claimed_) {
     node->pending_.reset();
     node->run_.store(nullptr, std::memory_order_release);
   }
+  ready_.clear();
+  claimed_.clear();
+  spare_ready = std::move(ready_);
+  spare_claimed = std::move(claimed_);
 }
 
 void Engine::run(const Variable& output, Tensor gradient) {

@@ -13,10 +13,7 @@ namespace accrue {
 /// One backward pass. Lives on the stack of its caller; use run() or capture().
 class Engine {
  public:
-  explicit Engine(BackwardOptions options) : options_(options) {
-    ready_.reserve(8);
-    claimed_.reserve(32);
-  }
+  explicit Engine(BackwardOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -9,7 +9,7 @@
 
 namespace accrue {
 const Tensor& Leaf::grad() const {
-  ACCRUE_CHECK(!window_ && !sums_,
+  ACCRUE_CHECK(!has_sums(),
                StateError,
                "grad",
                "gradients exist when the window ends, got a window that still accumulates; read "
@@ -54,6 +54,7 @@ int Leaf::next_use() {
   if (!batch) return 0;
   if (micro_batch_ != batch->id()) {
     micro_batch_ = batch->id();
+    used_version_ = value_.version();
     next_use_ = 0;
   }
   return next_use_++;
@@ -111,6 +112,18 @@ std::vector<std::vector<TreeNode>> Leaf::close() {
   for (LaneAccumulator& use : uses_) nodes.push_back(use.finish(value_));
   uses_.clear();
   return nodes;
+}
+
+/// Where one rank has all lanes.
+void Leaf::finish(double weight) {
+  std::vector<Tensor> roots;
+  roots.reserve(uses_.size());
+  for (LaneAccumulator& use : uses_) {
+    const std::vector<TreeNode>& nodes = use.finish(value_);
+    roots.push_back(nodes.empty() ? Tensor() : nodes.front().partial);
+  }
+  uses_.clear();
+  finish(roots, weight);
 }
 
 /// The gradient: the roots of all uses, added in forward order and divided. Undefined: +0.

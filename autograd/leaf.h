@@ -34,6 +34,8 @@ class Leaf final : public Node {
   /// Errors: StateError while a window that uses this leaf is not finished.
   const Tensor& grad() const;
   bool has_grad() const { return grad_.defined(); }
+  /// Whether something that is not finished has sums of it, so that grad() throws.
+  bool has_sums() const { return window_ || sums_; }
   /// Whether grad() was set or added to since the last call, and is there.
   bool take_is_new() { return std::exchange(is_new_, false) && has_grad(); }
   /// Errors: ShapeError, DTypeError.
@@ -49,6 +51,8 @@ class Leaf final : public Node {
 
   /// The number of this use in the current micro-batch; 0 outside.
   int next_use();
+  /// The version of the value at the first use in the last micro-batch that used it.
+  std::uint64_t used_version() const { return used_version_; }
 
   /// Where a backward pass of the current micro-batch adds rows of use `use`.
   LaneTarget plan_rows(const MicroBatch& batch, int use, std::int64_t rows_per_sample);
@@ -76,6 +80,7 @@ class Leaf final : public Node {
   friend class GradientSums;
   friend class Window;
 
+  void finish(double weight);
   void finish(std::span<const Tensor> roots, double weight);
   void publish(Tensor gradient);
   void drop();
@@ -97,6 +102,7 @@ class Leaf final : public Node {
   const Window* window_ = nullptr;  ///< whose partial sums uses_ holds
   std::uint64_t micro_batch_ = 0;
   std::uint64_t completed_ = 0;  ///< the last micro-batch of which completes() was true
+  std::uint64_t used_version_ = 0;
   int next_use_ = 0;
   bool requires_grad_ = true;
   bool is_new_ = false;

@@ -34,22 +34,18 @@ void Window::check_uses() {
 }
 
 void Window::check_complete() const {
-  ACCRUE_CHECK(!poisoned_,
-               StateError,
-               "window",
-               "every backward pass of a window must succeed, got one that threw; call zero_grad() "
-               "to drop the window");
+  ACCRUE_CHECK(
+      !poisoned_,
+      StateError,
+      "window",
+      "the gradients of a window are finished once, got an end that threw; call zero_grad() "
+      "to drop the window");
 }
 
 void Window::finish(double weight) {
   check_complete();
   try {
-    for (const Ref<Leaf>& leaf : touched_) {
-      std::vector<Tensor> roots;
-      for (const std::vector<TreeNode>& nodes : leaf->close())
-        roots.push_back(nodes.empty() ? Tensor() : nodes.front().partial);
-      leaf->finish(roots, weight);
-    }
+    for (const Ref<Leaf>& leaf : touched_) leaf->finish(weight);
   } catch (...) {
     poisoned_ = true;  // some gradients are final and some are not
     throw;

@@ -63,8 +63,7 @@ class Window {
   /// Whether a module drew random numbers from it in this window.
   bool has_draws() const { return has_draws_; }
 
-  /// After an exception in backward the window's sums are incomplete: only drop() ends it.
-  void poison() { poisoned_ = true; }
+  /// After an exception at its end some gradients are final and some are not: only drop() ends it.
   bool is_poisoned() const { return poisoned_; }
 
  private:

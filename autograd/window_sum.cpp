@@ -31,9 +31,11 @@ std::vector<TreeNode> WindowSum::close() {
 }
 
 double WindowSum::finish() {
-  const std::vector<TreeNode> nodes = close();
-  if (nodes.empty()) return 0;
-  const Tensor& root = nodes.front().partial;
+  if (!lanes_) return 0;
+  const std::vector<TreeNode>& nodes = lanes_->finish(like_);
+  const Tensor root = nodes.empty() ? Tensor() : nodes.front().partial;
+  lanes_.reset();
+  if (!root.defined()) return 0;
   return visit_floating(root.dtype(), "loss", [&]<class T>(T) -> double { return root.item<T>(); });
 }
 
