@@ -4,7 +4,10 @@
 #include "accrue/autograd/ops/reduce.h"
 #include "accrue/autograd/ops/views.h"
 
+#include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace accrue {
@@ -56,6 +59,25 @@ void LossWeight::add(const LossWeight& other) {
                "losses of one window must have the same class weights, got two sets");
   count_ += other.count_;
   for (std::size_t c = 0; c < class_counts_.size(); ++c) class_counts_[c] += other.class_counts_[c];
+}
+
+std::string LossWeight::bytes() const {
+  std::vector<std::int64_t> numbers = {count_, std::ssize(class_counts_)};
+  for (const std::int64_t count : class_counts_) numbers.push_back(count);
+  for (const double w : class_weights_) numbers.push_back(std::bit_cast<std::int64_t>(w));
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
+}
+
+LossWeight LossWeight::from_bytes(std::string_view bytes) {
+  std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  const auto num_classes = numbers.at(1);
+  if (num_classes == 0) return LossWeight(numbers[0]);
+  const auto counts = numbers.begin() + 2, weights = counts + num_classes;
+  std::vector<double> class_weights;
+  for (auto w = weights; w != numbers.end(); ++w)
+    class_weights.push_back(std::bit_cast<double>(*w));
+  return LossWeight({counts, weights}, std::move(class_weights));
 }
 
 double mean_of(double sum, double weight, DType dtype) {

@@ -4,6 +4,8 @@
 #include "accrue/autograd/variable.h"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace accrue {
@@ -31,6 +33,11 @@ class LossWeight {
   /// Empty without class weights.
   const std::vector<std::int64_t>& class_counts() const { return class_counts_; }
   const std::vector<double>& class_weights() const { return class_weights_; }
+
+  /// How ranks tell each other a weight.
+  std::string bytes() const;
+  /// Of what bytes() returned.
+  static LossWeight from_bytes(std::string_view bytes);
 
  private:
   std::int64_t count_ = 0;

@@ -1,7 +1,7 @@
 #include "accrue/train/evaluation.h"
 
 #include "accrue/dist/sum_nodes.h"
-#include "accrue/train/window_reduction.h"
+#include "accrue/train/training_window.h"
 
 #include <utility>
 
@@ -47,8 +47,8 @@ void Evaluation::finish_window(const LoaderPass& pass) {
   }
   dist::ProcessGroup& group = accelerator_->process_group();
   LossWeight all;
-  for (const std::string& theirs : group.all_gather_bytes(bytes_of(window_weight_)))
-    all.add(weight_of(theirs));
+  for (const std::string& theirs : group.all_gather_bytes(window_weight_.bytes()))
+    all.add(LossWeight::from_bytes(theirs));
   weight_.add(all);
   Tensor sum = Tensor::empty({1}, dtype_);
   dist::sum_nodes(group, pass.plan.lanes().count, rows_.close(), sum);

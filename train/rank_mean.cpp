@@ -35,6 +35,12 @@ std::vector<dist::BucketParameter> bucket_parameters(const nn::NamedParameters& 
   return result;
 }
 
+bool have_final_hooks(const nn::NamedParameters& parameters) {
+  return std::ranges::any_of(parameters, [](const auto& entry) {
+    return entry.second.node()->as_leaf()->has_final_hooks();
+  });
+}
+
 RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
     : rank_(group.rank()),
       parameters_(std::move(parameters)),
@@ -45,10 +51,7 @@ RankMean::RankMean(dist::ProcessGroup& group, nn::NamedParameters parameters)
                  .overlap = false}) {}
 
 double RankMean::reduce(GradientSums* sums, double weight, std::span<dist::NodeSum> more) {
-  const bool may_throw =
-      sums && (sums->has_hooks() || std::ranges::any_of(parameters_, [](const auto& entry) {
-                 return entry.second.node()->as_leaf()->has_final_hooks();
-               }));
+  const bool may_throw = sums && (sums->has_hooks() || have_final_hooks(parameters_));
   std::string told(sums ? sizeof(double) : 0, 0);
   std::memcpy(told.data(), &weight, told.size());
   bucketer_.begin(step_++, std::move(told));

@@ -11,6 +11,8 @@ namespace accrue::train {
 
 /// What a bucketer must know of them.
 std::vector<dist::BucketParameter> bucket_parameters(const nn::NamedParameters& parameters);
+/// Whether hooks, which may throw, run on a finished gradient of any of them.
+bool have_final_hooks(const nn::NamedParameters& parameters);
 
 /// Reduces what plain backward passes left in grad(), where windows have no part. Each rank's
 /// gradient is one node of the tree.

@@ -6,35 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace accrue::train {
-
-std::string bytes_of(const LossWeight& weight) {
-  std::vector<std::int64_t> numbers = {weight.count(), std::ssize(weight.class_counts())};
-  for (const std::int64_t count : weight.class_counts()) numbers.push_back(count);
-  for (const double w : weight.class_weights()) numbers.push_back(std::bit_cast<std::int64_t>(w));
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(std::int64_t)};
-}
-
-LossWeight weight_of(std::string_view bytes) {
-  std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  const auto num_classes = numbers.at(1);
-  if (num_classes == 0) return LossWeight(numbers[0]);
-  const auto counts = numbers.begin() + 2, weights = counts + num_classes;
-  std::vector<double> class_weights;
-  std::transform(weights, numbers.end(), std::back_inserter(class_weights), [](std::int64_t w) {
-    return std::bit_cast<double>(w);
-  });
-  return LossWeight({counts, weights}, class_weights);
-}
 
 namespace {
 
@@ -74,7 +51,7 @@ double total_weight(std::span<const std::string> told) {
   std::vector<Lines> lines;
   for (std::string_view rest : told) {
     for (std::string& line : lines.emplace_back()) line = take_line(rest);
-    total.add(weight_of(rest));
+    total.add(LossWeight::from_bytes(rest));
   }
   check_rules(lines);
   return total.value();
@@ -98,8 +75,8 @@ void WindowReduction::begin(Window& window, const LossWeight& weight) {
   }
   std::string told = window.has_draws() ? text("seed ", window.seed()) : "";
   told += frozen.empty() ? "\nnone frozen" : "\nfrozen" + frozen;
-  told += '\n' + (deeds_.empty() ? "nothing done" : std::exchange(deeds_, {})) + '\n' +
-          bytes_of(weight);
+  told +=
+      '\n' + (deeds_.empty() ? "nothing done" : std::exchange(deeds_, {})) + '\n' + weight.bytes();
   bucketer_.begin(window.number(), std::move(told));
   window.observe(this);
 }
@@ -135,10 +112,7 @@ WindowTotals WindowReduction::finish(Window& window, const LossWeight& weight, W
     fail(window, dist::caught_text());
     throw;
   }
-  const bool has_hooks = std::ranges::any_of(parameters_, [](const auto& entry) {
-    return entry.second.node()->as_leaf()->has_final_hooks();
-  });
-  const double divisor = bucketer_.finish(std::span(&total, 1), has_hooks);
+  const double divisor = bucketer_.finish(std::span(&total, 1), have_final_hooks(parameters_));
   if (divisor == 0) {
     window.drop();
     return {};

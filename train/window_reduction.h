@@ -8,10 +8,6 @@
 
 namespace accrue::train {
 
-/// How ranks tell a weight.
-std::string bytes_of(const LossWeight& weight);
-LossWeight weight_of(std::string_view bytes);
-
 /// Hands a bucketer the sums of parameters as they become complete, and gives parameters its
 /// gradients, divided by the weight of all ranks. A window of weight 0 is dropped.
 ///
