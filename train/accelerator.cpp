@@ -6,6 +6,7 @@
 #include "accrue/train/same_loaders.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -31,6 +32,21 @@ std::int64_t checked_steps(const AcceleratorOptions& options) {
   return steps;
 }
 
+void check_enumerators(const AcceleratorOptions& options) {
+  const auto dealing = static_cast<int>(options.dealing);
+  ACCRUE_CHECK(dealing <= static_cast<int>(data::Dealing::round_robin),
+               ValueError,
+               "accelerator",
+               "dealing must be contiguous or round_robin, got ",
+               dealing);
+  const auto precision = static_cast<int>(options.mixed_precision.value_or(MixedPrecision::no));
+  ACCRUE_CHECK(precision <= static_cast<int>(MixedPrecision::fp16),
+               ValueError,
+               "accelerator",
+               "mixed_precision must be no, bf16 or fp16, got ",
+               precision);
+}
+
 AcceleratorOptions checked(AcceleratorOptions options) {
   if (options.compat.upstream_accumulation) options.invariant = false;
   const auto& plugin = options.gradient_accumulation_plugin;
@@ -52,6 +68,7 @@ AcceleratorOptions checked(AcceleratorOptions options) {
   for (const std::int64_t bytes : {options.first_bucket_bytes, options.bucket_cap_bytes})
     ACCRUE_CHECK(
         bytes >= 1, ValueError, "accelerator", "bytes of buckets must be positive, got ", bytes);
+  check_enumerators(options);
   static_cast<void>(data::WindowPlan({.lanes = options.lanes}));
   if (options.grad_scaler) static_cast<void>(optim::GradScaler(*options.grad_scaler));
   if (!options.device) options.device = default_device();
@@ -231,8 +248,18 @@ void Accelerator::open_scale() {
   if (scaler_ && !window_->scale) window_->scale = scaler_->scale();
 }
 
+template <class MakeLoss>
+void Accelerator::run_pass(const MakeLoss& make_loss) {
+  open_scale();
+  const bool averages = sync_gradients() && num_processes() > 1 && num_no_sync_ == 0;
+  window_->run(averages, [&] {
+    const Variable part = make_loss() / static_cast<double>(steps_);
+    (window_->scale ? part * *window_->scale : part).backward();
+  });
+}
+
 void Accelerator::backward(const Loss& loss) {
-  if (is_compat()) return backward(loss.sum() / loss.weight().value());
+  if (is_compat()) return run_pass([&] { return loss.sum() / loss.weight().value(); });
   ACCRUE_CHECK(in_scope_,
                StateError,
                "backward",
@@ -248,15 +275,7 @@ void Accelerator::backward(const Variable& loss) {
                "backward",
                "a Loss must be given, which carries row losses and their weight, got a Variable; "
                "use Loss::from_rows or invariant = false");
-  const bool averages = sync_gradients() && num_processes() > 1 && num_no_sync_ == 0;
-  if (sync_gradients()) window_->was_skipped = averages;  // where a rank fails, none steps
-  const Variable part = loss / static_cast<double>(steps_);
-  open_scale();
-  window_->mark_pass();
-  replicas_.backward(window_->scale ? part * *window_->scale : part, averages);
-  if (!averages) return;
-  window_->was_skipped = false;
-  replicas_.broadcast_buffers();
+  run_pass([&] { return loss; });
 }
 
 // ---- at window ends ----
@@ -282,20 +301,20 @@ void Accelerator::unscale_window(double scale) {
 
 bool Accelerator::may_zero_grad() {
   window_->recover();
-  return is_compat() ? sync_gradients() : !window_->is_partial();
+  return window_->is_recovered() || (is_compat() ? sync_gradients() : !window_->is_partial());
 }
 
 double Accelerator::clip_grad_norm(const optim::ParameterList& parameters,
                                    double max_norm,
                                    double norm_type) {
   if (!should_step()) return 0;
-  replicas_.note("clip_grad_norm", {max_norm, norm_type});
+  replicas_.note("clip_grad_norm", std::array{max_norm, norm_type});
   return optim::clip_grad_norm(parameters, max_norm, norm_type);
 }
 
 void Accelerator::clip_grad_value(const optim::ParameterList& parameters, double value) {
   if (!should_step()) return;
-  replicas_.note("clip_grad_value", {value});
+  replicas_.note("clip_grad_value", std::array{value});
   optim::clip_grad_value(parameters, value);
 }
 

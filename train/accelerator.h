@@ -117,6 +117,8 @@ class Accelerator : public ProcessState {
   void backward(const Loss& loss);
   /// Upstream's meaning: `loss` divided by the number of steps. Only with invariant = false. Where
   /// sync_gradients(), several ranks average gradients afterwards, as DistributedDataParallel does.
+  /// Errors: as above; what passes of the window have added to gradients goes with zero_grad()
+  /// then.
   void backward(const Variable& loss);
 
   /// True in the micro-batch that ends a window.
@@ -172,6 +174,9 @@ class Accelerator : public ProcessState {
   void begin(LoaderPass& pass);
   void leave(LoaderPass& pass);
 
+  /// A pass outside the window's sums: what `make_loss` returns, divided and scaled.
+  template <class MakeLoss>
+  void run_pass(const MakeLoss& make_loss);
   AccumulateScope enter();
   bool next_sync(const LoaderPass* pass);
   /// What optimizer.step() asks: a window ended, with a weight. Completes its gradients first.

@@ -15,7 +15,7 @@ void GradientAveraging::backward(const Variable& loss,
                                  const Tensor& gradient,
                                  BackwardOptions options) {
   const bool averages = replicas_.are_several() && num_no_sync_ == 0;
-  replicas_.backward(loss, averages, gradient, options);
+  replicas_.run(averages, [&] { loss.backward(gradient, options); });
   if (averages && broadcasts_buffers_) replicas_.broadcast_buffers();
 }
 

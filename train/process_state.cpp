@@ -12,28 +12,41 @@
 namespace accrue::train {
 namespace {
 
-/// What dimension `dim` counts on each rank. Errors: MismatchError on all ranks unless all else,
-/// `note` too, is alike.
-std::vector<std::int64_t> sizes_over_ranks(dist::ProcessGroup& group,
-                                           const char* operation,
-                                           const Tensor& tensor,
-                                           int dim,
-                                           const std::string& note) {
+bool has_samples(const Tensor& tensor) { return tensor.sample_axis() != SampleAxis{}; }
+
+/// What ranks told of their tensors.
+struct Sizes {
+  std::vector<std::int64_t> of;  ///< dimension `dim` of each rank
+  bool have_samples = false;     ///< those of any rank
+
+  std::int64_t max() const { return *std::max_element(of.begin(), of.end()); }
+};
+
+/// Errors: MismatchError on all ranks unless all but dimension `dim`, `note` too, is alike; where
+/// that does not exist, all is.
+Sizes sizes_over_ranks(dist::ProcessGroup& group,
+                       const char* operation,
+                       const Tensor& tensor,
+                       int dim,
+                       const std::string& note) {
   Shape rest = tensor.shape();
-  rest[dim] = 1;
-  const std::string kind = text(rest, ' ', tensor.dtype(), note);
-  std::vector<std::int64_t> sizes;
+  std::int64_t size = 0;
+  if (dim >= 0 && dim < rest.rank()) size = std::exchange(rest[dim], 1);
+  const char mark = has_samples(tensor) ? 's' : '-';
+  Sizes sizes;
   std::string first;
-  for (const std::string& theirs : group.all_gather_bytes(text(tensor.size(dim), ' ', kind))) {
+  for (const std::string& theirs :
+       group.all_gather_bytes(text(mark, size, ' ', rest, ' ', tensor.dtype(), note))) {
     const std::size_t at = theirs.find(' ');
-    sizes.push_back(std::stoll(theirs.substr(0, at)));
-    if (sizes.size() == 1) first = theirs.substr(at + 1);
+    sizes.of.push_back(std::stoll(theirs.substr(1, at - 1)));
+    sizes.have_samples |= theirs[0] == 's';
+    if (sizes.of.size() == 1) first = theirs.substr(at + 1);
     const std::string other = theirs.substr(at + 1);
     ACCRUE_CHECK(other == first,
                  MismatchError,
                  operation,
                  "all but one size must agree on all ranks, got ",
-                 text(first, " on rank 0 and ", other, " on rank ", sizes.size() - 1));
+                 text(first, " on rank 0 and ", other, " on rank ", sizes.of.size() - 1));
   }
   return sizes;
 }
@@ -44,7 +57,12 @@ void check_rows(const char* operation, const Tensor& tensor) {
       shape.rank() > 0, ShapeError, operation, "a tensor must have rows, got shape ", shape);
 }
 
-bool has_samples(const Tensor& tensor) { return tensor.sample_axis() != SampleAxis{}; }
+/// Collective.
+bool any_has_samples(dist::ProcessGroup& group, const Tensor& tensor) {
+  Tensor any = Tensor::full({1}, has_samples(tensor), DType::int64);
+  group.all_reduce(any, dist::ReduceOp::max);
+  return any.item<std::int64_t>() != 0;
+}
 
 /// What ranks make of samples together depends on how the samples were dealt.
 Tensor mixed_if(bool is_mixed, const Tensor& result) {
@@ -87,25 +105,24 @@ Tensor ProcessState::gather(const Tensor& tensor) const {
   Shape shape = rows.shape();
   shape[0] *= num_processes();
   const Tensor all = group_->all_gather(rows.to(Device::cpu())).reshape(shape);
-  return mixed_if(has_samples(tensor), all.to(tensor.device()));
+  return mixed_if(any_has_samples(*group_, tensor), all.to(tensor.device()));
 }
 
 Tensor ProcessState::gather_rows(const Tensor& tensor) const { return gather_alike(tensor, {}); }
 
 Tensor ProcessState::gather_alike(const Tensor& tensor, const std::string& note) const {
+  const Sizes sizes = sizes_over_ranks(*group_, "gather_rows", tensor, 0, note);
   check_rows("gather_rows", tensor);
   if (num_processes() == 1) return tensor;
-  const std::vector<std::int64_t> counts =
-      sizes_over_ranks(*group_, "gather_rows", tensor, 0, note);
   Shape row = tensor.shape();
-  row[0] = *std::max_element(counts.begin(), counts.end());
+  row[0] = sizes.max();
   Tensor padded = Tensor::zeros(row, tensor.dtype());
   padded.narrow(0, 0, tensor.size(0)).copy_from(tensor);
   const Tensor all = group_->all_gather(padded);
   std::vector<Tensor> parts;
-  for (std::size_t rank = 0; rank < counts.size(); ++rank)
-    parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, counts[rank]));
-  return mixed_if(has_samples(tensor), cat(parts).to(tensor.device()));
+  for (std::size_t rank = 0; rank < sizes.of.size(); ++rank)
+    parts.push_back(all.select(0, static_cast<std::int64_t>(rank)).narrow(0, 0, sizes.of[rank]));
+  return mixed_if(sizes.have_samples, cat(parts).to(tensor.device()));
 }
 
 Tensor ProcessState::gather_for_metrics(const Tensor& tensor, std::int64_t remainder) const {
@@ -119,7 +136,7 @@ std::vector<std::string> ProcessState::gather_object(std::string_view object) co
 }
 
 Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const {
-  Tensor result = tensor.to(Device::cpu()).clone();
+  Tensor result = tensor.to(Device::cpu()).clone().with_sample_axis(SampleAxis{});
   group_->all_reduce(result,
                      reduction == RankReduction::max ? dist::ReduceOp::max : dist::ReduceOp::sum);
   if (reduction == RankReduction::mean) {
@@ -128,7 +145,7 @@ Tensor ProcessState::reduce(const Tensor& tensor, RankReduction reduction) const
         kernels::ScalarForward{
             kernels::BinaryOp::div, result, static_cast<double>(num_processes()), result});
   }
-  return mixed_if(has_samples(tensor), result.to(tensor.device()));
+  return mixed_if(any_has_samples(*group_, tensor), result.to(tensor.device()));
 }
 
 Tensor ProcessState::broadcast(const Tensor& tensor, int from) const {
@@ -150,6 +167,8 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
                                           double pad_index,
                                           bool pad_first) const {
   const int at = dim < 0 ? dim + tensor.rank() : dim;
+  const Sizes sizes = sizes_over_ranks(
+      *group_, "pad_across_processes", tensor, at, text(" padded in dimension ", at));
   ACCRUE_CHECK(at >= 0 && at < tensor.rank(),
                IndexError,
                "pad_across_processes",
@@ -158,13 +177,11 @@ Tensor ProcessState::pad_across_processes(const Tensor& tensor,
                " for shape ",
                tensor.shape());
   const std::int64_t size = tensor.size(at);
-  const std::vector<std::int64_t> sizes = sizes_over_ranks(
-      *group_, "pad_across_processes", tensor, at, text(" padded in dimension ", at));
   Shape shape = tensor.shape();
-  shape[at] = *std::max_element(sizes.begin(), sizes.end());
+  shape[at] = sizes.max();
   Tensor result = Tensor::full(shape, pad_index, tensor.dtype());
   result.narrow(at, pad_first ? shape[at] - size : 0, size).copy_from(tensor);
-  return mixed_if(has_samples(tensor), result.to(tensor.device()));
+  return mixed_if(sizes.have_samples, result.to(tensor.device()));
 }
 
 ProcessState::Part ProcessState::split_between_processes(std::int64_t count) const {
@@ -190,8 +207,9 @@ Tensor ProcessState::split_between_processes(const Tensor& tensor, bool apply_pa
 }
 
 bool ProcessState::check_trigger() {
-  const Tensor mine = Tensor::full({1}, std::exchange(trigger_, false) ? 1 : 0, DType::int64);
-  return reduce(mine, RankReduction::max).item<std::int64_t>() != 0;
+  Tensor any = Tensor::full({1}, std::exchange(trigger_, false) ? 1 : 0, DType::int64);
+  group_->all_reduce(any, dist::ReduceOp::max);
+  return any.item<std::int64_t>() != 0;
 }
 
 }  // namespace accrue::train

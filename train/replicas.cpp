@@ -34,16 +34,24 @@ Replicas::Replicas(dist::ProcessGroup& group, const dist::BucketerOptions& optio
 
 Replicas::~Replicas() = default;
 
-void Replicas::add(const nn::Module& model) {
-  const bool is_free =
-      !(reduction_ || mean_) || std::ranges::none_of(parameters_, [](const auto& entry) {
-        return entry.second.grad().defined();
-      });
-  ACCRUE_CHECK(is_free,
+/// Gradients may be views of the buckets. Where a rank has no data it may have none of them.
+void Replicas::check_free() {
+  const bool is_free = std::ranges::none_of(parameters_, [](const auto& entry) {
+    const Leaf& leaf = *entry.second.node()->as_leaf();
+    return leaf.has_grad() || leaf.has_sums();
+  });
+  const std::vector<std::string> all = group_.all_gather_bytes(is_free ? "" : "some");
+  const auto busy = std::ranges::find(all, "some");
+  ACCRUE_CHECK(busy == all.end(),
                StateError,
                "prepare",
-               "a further model must come where no gradients are alive, got one; prepare models "
-               "first, or call zero_grad()");
+               "a further model must come where no gradients are alive, got some on rank ",
+               busy - all.begin(),
+               "; prepare models first, or after the step() and zero_grad() that end a window");
+}
+
+void Replicas::add(const nn::Module& model) {
+  if (reduction_ || mean_) check_free();
   reduction_.reset();
   mean_.reset();
   for (const auto& entry : model.named_parameters()) {
@@ -110,22 +118,11 @@ void Replicas::broadcast_buffers() {
   for (Tensor& buffer : buffers_) group_.broadcast(buffer);
 }
 
-void Replicas::backward(const Variable& loss,
-                        bool averages,
-                        const Tensor& gradient,
-                        BackwardOptions options) {
-  try {
-    loss.backward(gradient, options);
-  } catch (...) {
-    if (averages) mean().fail(dist::caught_text());
-    throw;
-  }
-  if (averages) mean().reduce();
-}
+void Replicas::tell_caught() { mean().fail(dist::caught_text()); }
 
-void Replicas::note(const std::string& deed, const std::vector<double>& numbers) {
+void Replicas::note(std::string_view deed, std::span<const double> numbers) {
   if (!reduction_) return;
-  std::string line = deed;
+  std::string line(deed);
   for (const double number : numbers) {
     std::array<char, 32> digits{};
     char* const end = std::to_chars(digits.begin(), digits.end(), number).ptr;

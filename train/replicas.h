@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 
 namespace accrue::train {
 
@@ -25,8 +27,8 @@ class Replicas {
   /// Collective: copies rank 0's parameters and buffers to all ranks, once all have the same names,
   /// shapes, dtypes and frozen parameters in the same order. Buckets are built anew for a further
   /// model. Errors: those of dist::ProcessGroup; MismatchError, the same on all ranks, that names
-  /// the first parameter or buffer in which a rank differs from rank 0; StateError while gradients
-  /// are alive or a window has sums of them.
+  /// the first parameter or buffer in which a rank differs from rank 0; StateError, the same on all
+  /// ranks, while buckets exist and on any rank gradients are alive or a window has sums of them.
   void add(const nn::Module& model);
   /// What a prepared optimizer moves.
   void add(const optim::ParameterList& optimized) { optimized_.append(optimized); }
@@ -44,14 +46,23 @@ class Replicas {
   void broadcast_buffers();
   /// A plain pass; where `averages`, collective: gradients become the mean of what ranks have.
   /// Errors: of the pass, then DistributedError on the other ranks; of RankMean.
-  void backward(const Variable& loss,
-                bool averages,
-                const Tensor& gradient = {},
-                BackwardOptions options = {});
+  template <class Pass>
+  void run(bool averages, const Pass& pass) {
+    if (averages) mean();
+    try {
+      pass();
+    } catch (...) {
+      if (averages) tell_caught();
+      throw;
+    }
+    if (averages) mean().reduce();
+  }
   /// What all ranks must do alike at the end of a window: compared where the next one ends.
-  void note(const std::string& deed, const std::vector<double>& numbers);
+  void note(std::string_view deed, std::span<const double> numbers);
 
  private:
+  void check_free();
+  void tell_caught();
   optim::ParameterList all() const;
   bool has(const Variable& parameter) const;
 

@@ -60,8 +60,9 @@ StopSignal::~StopSignal() {
 bool StopSignal::has_come_here() const noexcept { return came_at != 0; }
 
 bool StopSignal::has_come(const ProcessState& ranks) const {
-  const Tensor mine = Tensor::full({1}, has_come_here() ? 1 : 0, DType::int64);
-  return ranks.reduce(mine, RankReduction::max).item<std::int64_t>() != 0;
+  Tensor any = Tensor::full({1}, has_come_here() ? 1 : 0, DType::int64);
+  ranks.process_group().all_reduce(any, dist::ReduceOp::max);
+  return any.item<std::int64_t>() != 0;
 }
 
 }  // namespace accrue::train

@@ -71,6 +71,7 @@ void TrainingWindow::recover() {
   clear();
   scale.reset();
   is_poisoned_ = is_partial_ = false;
+  is_recovered_ = true;
   // With several ranks a window is given up by all: now, or when the others wait for this one.
   lacks_part_ = replicas_.are_several() && !is_finished_;
   if (is_finished_) was_skipped = true;
@@ -117,6 +118,18 @@ void LaneWindow::check_not_written() const {
   }
 }
 
+/// Made anew where another is wanted, or a hook wrote to it.
+const Tensor& LaneWindow::start_of(const Tensor& rows) {
+  const double value = scale.value_or(1);
+  if (!start_.defined() || start_.version() != start_version_ || start_value_ != value ||
+      start_.dtype() != rows.dtype() || start_.device() != rows.device()) {
+    start_ = Tensor::full({1}, value, rows.dtype(), rows.device());
+    start_value_ = value;
+    start_version_ = start_.version();
+  }
+  return start_;
+}
+
 void LaneWindow::add(const Loss& loss) {
   MicroBatch& batch = *MicroBatch::current();
   const Variable& rows = loss.rows();
@@ -128,8 +141,7 @@ void LaneWindow::add(const Loss& loss) {
     weight.add(loss.weight());
     if (meets()) replicas().reduction().begin(window_, weight);
     if (rows.requires_grad()) {
-      const Tensor start = Tensor::full({1}, scale.value_or(1), rows.dtype(), rows.device());
-      Engine({}).run(rows, start.expand(rows.shape()));
+      Engine({}).run(rows, start_of(rows.value()).expand(rows.shape()));
       window_.check_uses();
     }
     loss_.add(batch, rows.value(), rows_each);
@@ -139,7 +151,7 @@ void LaneWindow::add(const Loss& loss) {
   }
   weight_ = std::move(weight);
   while (versions_.size() < window_.leaves().size())
-    versions_.push_back(window_.leaves()[versions_.size()]->value().version());
+    versions_.push_back(window_.leaves()[versions_.size()]->used_version());
 }
 
 std::optional<WindowTotals> LaneWindow::close() {

@@ -38,10 +38,29 @@ class TrainingWindow {
   bool ends() const { return ends_; }
   /// The micro-batch's backward pass.
   void backward(const Loss& loss);
-  /// A pass outside the sums is over.
-  void mark_pass() { is_partial_ = !ends_; }
+  /// A pass outside the sums, whose gradients come at once; where `averages`, collectively.
+  template <class Pass>
+  void run(bool averages, const Pass& pass) {
+    if (ends_) was_skipped = averages;  // where a rank fails, none steps
+    try {
+      replicas_.run(averages, [&] {
+        check_intact();
+        pass();
+      });
+    } catch (...) {
+      is_poisoned_ = true;
+      is_finished_ = ends_;  // nobody waits to hear of it
+      throw;
+    }
+    mark_pass();
+    if (!averages) return;
+    was_skipped = false;
+    replicas_.broadcast_buffers();
+  }
   /// Whether the last pass did not end the window.
   bool is_partial() const { return is_partial_; }
+  /// Whether the last pass was dropped by recover().
+  bool is_recovered() const { return is_recovered_; }
   /// Makes gradients of sums, collectively with several ranks. None where that was done, or where
   /// there are no sums and no plan that ends windows all the same.
   std::optional<WindowTotals> finish();
@@ -70,11 +89,16 @@ class TrainingWindow {
   /// Collective, instead of close(): this rank has no gradients.
   virtual void tell(const std::string& failure) = 0;
   void fail(const std::string& reason);
+  void mark_pass() {
+    is_partial_ = !ends_;
+    is_recovered_ = false;
+  }
 
   Replicas& replicas_;
   bool ends_ = true;
   bool is_finished_ = true;
   bool is_partial_ = false;
+  bool is_recovered_ = false;
   bool is_poisoned_ = false;
   bool lacks_part_ = false;  ///< a pass threw and was dropped, which other ranks do not know
 };
@@ -104,11 +128,15 @@ class LaneWindow final : public TrainingWindow {
   void clear() override { begin(window_.span(), window_.number()); }
   void tell(const std::string& failure) override;
   void check_not_written() const;
+  const Tensor& start_of(const Tensor& rows);
 
   Window window_;
   LossWeight weight_;
   WindowSum loss_;
-  std::vector<std::uint64_t> versions_;  ///< of the values of window_.leaves(), at their first use
+  Tensor start_;  ///< the gradient of each row's loss, kept from pass to pass
+  double start_value_ = 0;
+  std::uint64_t start_version_ = 0;
+  std::vector<std::uint64_t> versions_;  ///< of window_.leaves(), where each was used first
 };
 
 /// Sums of whole passes in call order, of any operations. Several ranks sum what each has and

@@ -49,6 +49,7 @@ constexpr CpuOnly kCpuOnly[] = {
     {"train.loops: the window's loss is as exact", "computes in float64"},
     {"train.ranks: a trigger on one rank", "sums flags of the host"},
     {"train.ranks: models that differ", "refuses models before they move"},
+    {"train.refused: options that", "refuses options"},
     {"train.stop_signal:", "sums flags of the host"},
 };
 

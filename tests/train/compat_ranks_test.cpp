@@ -253,6 +253,7 @@ TEST_CASE("train.compat_ranks: a rank that cannot go backward is named, and nobo
       } catch (const Error& error) {
         const std::lock_guard lock(mutex);
         errors.insert(error.what());
+        optimizer.zero_grad();
       }
       optimizer.step();
       optimizer.zero_grad();

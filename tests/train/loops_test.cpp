@@ -240,3 +240,23 @@ TEST_CASE("train.loops: a parameter written in mid-window is refused by name, el
                        "incomplete; call optimizer.zero_grad() first",
                        StateError);
 }
+
+TEST_CASE("train.loops: a hook that writes to the gradient of a loss changes its pass alone") {
+  const float weight =
+      weight_after({.global_batch_size = 4},
+                   1,
+                   [](int index, auto& accelerator, auto& model, auto& optimizer, auto& batch) {
+                     auto scope = accelerator.accumulate(model);
+                     const Loss loss = nn::mse(model(batch.inputs), batch.labels);
+                     if (index == 1) {
+                       loss.rows().register_hook([](Tensor gradient) {
+                         gradient.fill(3);
+                         return gradient;
+                       });
+                     }
+                     if (index < 4) accelerator.backward(loss);
+                     optimizer.step();
+                     optimizer.zero_grad();
+                   });
+  CHECK(weight == 0.02F * (1 + 3 * 4 + 9 + 16));
+}
