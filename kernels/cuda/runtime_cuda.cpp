@@ -22,10 +22,11 @@ cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle)
 cudaEvent_t of(Event event) { return static_cast<cudaEvent_t>(event.handle); }
 
 /// Errors:  OutOfMemoryError where `status` says so.
-void check_memory(cudaError_t status, std::size_t bytes, const char* call) {
+void check_memory(
+    cudaError_t status, const char* call, const char* owner, std::size_t bytes, const char* use) {
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    fail<OutOfMemoryError>("[", call, "] the device must have ", bytes, " bytes left, got fewer");
+    fail<OutOfMemoryError>("[", call, "] ", owner, " must have ", bytes, use, ", got fewer");
   }
   check(status, call);
 }
@@ -70,10 +71,14 @@ class Staging {
     const Key key{stream.handle, std::bit_ceil(std::max<std::size_t>(bytes, 512))};
     const Piece piece = take(key);
     std::memcpy(piece.data, from, bytes);
-    check(cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
-    record(piece.sent, stream);
-    const std::scoped_lock lock(mutex_);
-    pieces_[key].push_back(piece);
+    const cudaError_t status =
+        cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyDefault, of(stream));
+    if (status == cudaSuccess) record(piece.sent, stream);
+    {
+      const std::scoped_lock lock(mutex_);
+      pieces_[key].push_back(piece);
+    }
+    check(status, "cudaMemcpyAsync");
   }
 
  private:
@@ -194,7 +199,7 @@ double StreamTimer::stop() {
 
 void* allocate_memory(std::size_t bytes) {
   void* data = nullptr;
-  check_memory(cudaMalloc(&data, bytes), bytes, "cudaMalloc");
+  check_memory(cudaMalloc(&data, bytes), "cudaMalloc", "the device", bytes, " bytes left");
   return data;
 }
 void free_memory(void* data) noexcept { static_cast<void>(cudaFree(data)); }
@@ -211,7 +216,7 @@ void scribble(void*, std::size_t, Stream) {}
 
 void* allocate_pinned(std::size_t bytes) {
   void* data = nullptr;
-  check_memory(cudaMallocHost(&data, bytes), bytes, "cudaMallocHost");
+  check_memory(cudaMallocHost(&data, bytes), "cudaMallocHost", "the host", bytes, " bytes to pin");
   return data;
 }
 void free_pinned(void* data) noexcept { static_cast<void>(cudaFreeHost(data)); }

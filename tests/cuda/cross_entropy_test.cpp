@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <random>
 
 using namespace accrue;
@@ -25,7 +24,7 @@ struct Problem {
   double smoothing;
   bool weighted;
   std::vector<float> logits, weights, dloss;
-  std::vector<std::int64_t> target;
+  DeviceVector<std::int64_t> target;
 
   Problem(std::int64_t num_rows, std::int64_t num_cols, double smooth, bool has_weights)
       : rows(num_rows),
@@ -119,18 +118,18 @@ TEST_CASE(
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{40}, INT64_MAX, INT64_MIN}) {
     p.target = {0, bad, -100, 39};
     DeviceFloats logits(p.logits), weights(p.weights), loss(DeviceFloats::unwritten(4)),
-        max(p.dloss), sum(p.dloss), dx(p.logits);
+        max(p.dloss), sum(p.dloss), dloss(p.dloss), dx(p.logits);
     const auto in = p.inputs(logits.data(), weights.data());
-    const auto fault = std::make_unique<int>(0);
-    const cuda::Stream stream{nullptr, fault.get()};
+    DeviceVector<int> fault(1);
+    const cuda::Stream stream{nullptr, fault.data()};
     launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
-    *fault = 0;
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
+    fault[0] = 0;
     launch_cuda(
         CrossEntropyBackward<float>{
-            in, max.data(), sum.data(), p.dloss.data(), 0, {dx.data(), 4, 40, 40 + p.gap, 1}},
+            in, max.data(), sum.data(), dloss.data(), 0, {dx.data(), 4, 40, 40 + p.gap, 1}},
         stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
     CHECK(std::isnan(loss.values()[1]));
     CHECK(loss.values()[2] == 0.0f);
     CHECK(std::isnan(dx.values()[static_cast<std::size_t>(40 + p.gap)]));
@@ -141,11 +140,11 @@ TEST_CASE(
 TEST_CASE("cuda.cross_entropy: rows behind the first 2^31 elements are right") {
   constexpr std::int64_t kCols = 1 << 16, kRows = (1 << 15) + 2;
   const simt::GuardedMemory x(kRows * kCols * 4, 0, simt::GuardedMemory::kWideFence);
-  std::vector<std::int64_t> target(kRows, 5);
-  std::vector<float> loss(kRows), max(kRows), sum(kRows);
+  const DeviceVector<std::int64_t> target(kRows, 5);
+  DeviceVector<float> loss(kRows), max(kRows), sum(kRows);
   const Matrix<float> logits = row_major(reinterpret_cast<float*>(x.data()), kRows, kCols);
   const CrossEntropyInputs<float> in{.logits = logits, .target = target.data()};
-  const std::vector<float> one = {1};
+  const DeviceVector<float> one = {1};
   simt::run_options() = {.block_begin = kRows - 1};
   launch_cuda(CrossEntropyForward<float>{in, loss.data(), max.data(), sum.data()}, {});
   launch_cuda(CrossEntropyBackward<float>{in, max.data(), sum.data(), one.data(), 0, logits}, {});

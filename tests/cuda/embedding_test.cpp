@@ -22,7 +22,7 @@ std::vector<float> unwritten(std::int64_t count) {
 struct Problem {
   std::int64_t rows, width, table;
   bool has_padding;
-  std::vector<std::int64_t> indices;
+  DeviceVector<std::int64_t> indices;
   Operand<> dy;
 
   Problem(
@@ -82,7 +82,7 @@ TEST_CASE("cuda.embedding: rows of the table are copied, aligned or not") {
   for (const std::int64_t width : {1, 3, 4, 33, 128, 1030}) {
     const std::int64_t rows = width > 1000 ? 2 : 21, table = 9;
     const Operand<> host(table, width, 0, dice);
-    std::vector<std::int64_t> indices;
+    DeviceVector<std::int64_t> indices;
     for (std::int64_t n = 0; n < rows; ++n) indices.push_back(dice.below(table));
     std::vector<float> expected = unwritten(rows * width);
     launch_cpu(EmbeddingForward<float>{
@@ -136,19 +136,19 @@ TEST_CASE("cuda.embedding: no rows give what the program makes of nothing") {
 
 TEST_CASE("cuda.embedding: an index outside the table is noted and reads nothing") {
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{4}, INT64_MAX, INT64_MIN}) {
-    const std::vector<std::int64_t> indices = {2, bad, 1};
+    const DeviceVector<std::int64_t> indices = {2, bad, 1};
     DeviceFloats table({0, 1, 2, 3}), y(unwritten(3)), dy({1, 2, 4}), gradient(unwritten(4));
     std::vector<float*> buffers = {gradient.data()};
-    const auto fault = std::make_unique<int>(0);
-    const cuda::Stream stream{nullptr, fault.get()};
+    DeviceVector<int> fault(1);
+    const cuda::Stream stream{nullptr, fault.data()};
     launch_cuda(
         EmbeddingForward<float>{
             row_major<const float>(table.data(), 4, 1), indices.data(), row_major(y.data(), 3, 1)},
         stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
     CHECK(y.values()[0] == 2);
     CHECK(std::isnan(y.values()[1]));
-    *fault = 0;
+    fault[0] = 0;
     const Program program = lane_tree({3}, false);
     launch_cuda(EmbeddingGrad<float>{row_major<const float>(dy.data(), 3, 1),
                                      indices.data(),
@@ -157,7 +157,7 @@ TEST_CASE("cuda.embedding: an index outside the table is noted and reads nothing
                                      program.view(),
                                      buffers},
                 stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
     CHECK(gradient.values() == std::vector<float>{0, 4, 1, 0});
     launch_cuda(
         EmbeddingForward<float>{
@@ -173,8 +173,8 @@ TEST_CASE("cuda.embedding: elements behind the first 2^31 are read") {
   const simt::GuardedMemory memory(kTable * kWidth * 4, 0, simt::GuardedMemory::kWideFence);
   float* const table = reinterpret_cast<float*>(memory.data());
   table[kTable * kWidth - 1] = 5;
-  const std::vector<std::int64_t> indices = {kTable - 1, 0};
-  std::vector<float> y(2 * kWidth);
+  const DeviceVector<std::int64_t> indices = {kTable - 1, 0};
+  DeviceVector<float> y(2 * kWidth);
   launch_cuda(EmbeddingForward<float>{row_major<const float>(table, kTable, kWidth),
                                       indices.data(),
                                       row_major(y.data(), 2, kWidth)},
@@ -182,7 +182,7 @@ TEST_CASE("cuda.embedding: elements behind the first 2^31 are read") {
   CHECK(y[kWidth - 1] == 5);
   CHECK(y.back() == 0);
   const Matrix<const float> dy{table, 2, 1, kTable * kWidth - 1, 1};
-  const std::vector<std::int64_t> rows = {0, 1};
+  const DeviceVector<std::int64_t> rows = {0, 1};
   DeviceFloats gradient(unwritten(3));
   float* const buffers[] = {gradient.data()};
   const Program program = lane_tree({2}, false);

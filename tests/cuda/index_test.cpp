@@ -8,8 +8,6 @@
 #include "accrue/tests/support/device_tensor.h"
 #include "accrue/tests/support/doctest.h"
 
-#include <memory>
-
 using namespace accrue;
 using namespace accrue::kernels;
 using namespace accrue::test;
@@ -101,15 +99,15 @@ TEST_CASE("cuda.index: an index outside the dimension is noted and touches nothi
     const DeviceTensor x(Tensor::of<float>({1, 2, 3})), dy(Tensor::of<float>({4, 5, 6}));
     const DeviceTensor index(Tensor::of<std::int64_t>({2, bad, 1}));
     DeviceTensor y = DeviceTensor::unwritten({3}), dx(Tensor::zeros({3}));
-    const auto fault = std::make_unique<int>(0);
-    const cuda::Stream stream{nullptr, fault.get()};
+    DeviceVector<int> fault(1);
+    const cuda::Stream stream{nullptr, fault.data()};
     launch_cuda(Gather{"gather", x.tensor, 0, index.tensor, y.tensor}, stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
     CHECK(y.tensor.data<float>()[0] == 3);
     CHECK(y.tensor.data<float>()[1] == 0);
-    *fault = 0;
+    fault[0] = 0;
     launch_cuda(ScatterAdd{"scatter_add", dy.tensor, 0, index.tensor, dx.tensor}, stream);
-    CHECK_THROWS_AS(cuda::throw_fault(*fault), IndexError);
+    CHECK_THROWS_AS(cuda::throw_fault(fault[0]), IndexError);
     CHECK(dx.tensor.data<float>()[0] == 0);
     CHECK(dx.tensor.data<float>()[2] == 4);
   }

@@ -119,7 +119,7 @@ TEST_CASE("cuda.layer_norm: rows behind the first 2^31 elements are right") {
   constexpr std::int64_t kCols = 1 << 16, kRows = (1 << 15) + 2;
   const simt::GuardedMemory x(kRows * kCols * 4, 0, simt::GuardedMemory::kWideFence);
   const Matrix<float> all = row_major(reinterpret_cast<float*>(x.data()), kRows, kCols);
-  std::vector<float> mean(kRows), rstd(kRows);
+  DeviceVector<float> mean(kRows), rstd(kRows);
   for (std::int64_t c = 0; c < kCols; c += 2) all(kRows - 1, c) = 2;
   LayerNormForward<float> args{.x = all, .y = all, .mean = mean.data(), .rstd = rstd.data()};
   simt::run_options() = {.block_begin = kRows - 1};

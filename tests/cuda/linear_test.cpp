@@ -181,7 +181,7 @@ TEST_CASE("cuda.linear: outputs behind the first 2^31 elements are right") {
   const auto rows = [](const simt::GuardedMemory& memory) {
     return row_major(reinterpret_cast<float*>(memory.data()), kRows, 64);
   };
-  std::vector<float> w(64 * 64, 0.0f);
+  DeviceVector<float> w(64 * 64, 0.0f);
   for (std::size_t i = 0; i < 64; ++i) w[i * 65] = 2.0f;
   rows(x)(kRows - 1, 63) = 21.0f;
   simt::run_options() = {.block_begin = kRows / 64 - 1};

@@ -144,9 +144,10 @@ TEST_CASE("cuda.sums: row sums have the CPU's bits for any stride") {
 }
 
 TEST_CASE("cuda.sums: row sums of float64 have the CPU's bits") {
-  const auto values = numbers<double>({2, 1500}, 7).to_vector<double>();
+  const auto drawn = numbers<double>({2, 1500}, 7).to_vector<double>();
+  const DeviceVector<double> values(drawn.begin(), drawn.end());
   const Matrix<const double> x = row_major(values.data(), 2, 1500);
-  std::vector<double> expected(2), sum(2);
+  DeviceVector<double> expected(2), sum(2);
   launch_cpu(RowSum<double>{x, expected.data()});
   launch_cuda(RowSum<double>{x, sum.data()}, {});
   CHECK(sum == expected);

@@ -3,6 +3,7 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/error.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -11,61 +12,53 @@ namespace {
 
 enum class Use : std::uint8_t { load, store };
 
-std::string describe(std::uint64_t address, std::size_t bytes, const LiveBlock& block) {
+std::string describe(Space space,
+                     std::uint64_t address,
+                     std::size_t bytes,
+                     const LiveBlock& block) {
   const std::string access = text(bytes, " bytes at 0x", hex(address, 12));
-  if (block.begin == nullptr) return access + ", before all blocks";
+  if (space == Space::shared) return access + " of shared memory, in none of its arrays";
+  if (space == Space::parameters) return access + ", in no parameter";
+  if (block.begin == nullptr) return access + ", before all memory of the device";
   const auto begin = std::bit_cast<std::uint64_t>(block.begin);
   return text(access, ", byte ", address - begin, " of a block of ", block.bytes);
 }
 
-/// A host address, which lies in a live block or, of a load, in the parameters.
-std::byte* reach_host(const Warp& warp,
-                      const Instruction& it,
-                      int lane,
-                      std::uint64_t address,
-                      std::size_t bytes,
-                      Use use) {
-  auto* const at = std::bit_cast<std::byte*>(address);
-  if (it.seen.holds(at, bytes)) return at;
-  const LiveBlock parameters{warp.memory->parameters, warp.memory->parameter_bytes};
-  if (use == Use::load && parameters.holds(at, bytes)) {
-    it.seen = parameters;
-    return at;
-  }
-  const LiveBlock block = block_before(at);
-  if (!block.holds(at, bytes)) {
-    throw LaneFault{lane, "is out of bounds: " + describe(address, bytes, block)};
-  }
-  it.seen = block;
-  return at;
+/// The array of shared memory that holds an address, or else one that does not.
+LiveBlock find_array(const Memory& memory, const std::byte* at, std::size_t bytes) {
+  const auto holds = [&](const LiveBlock& array) { return array.holds(at, bytes); };
+  const auto found = std::ranges::find_if(memory.arrays, holds);
+  return found == memory.arrays.end() ? LiveBlock{} : *found;
 }
 
-std::byte* reach_shared(const Warp& warp, int lane, std::uint64_t address, std::size_t bytes) {
-  const LiveBlock shared{warp.memory->shared, warp.memory->shared_bytes};
-  std::byte* const at = warp.memory->shared + address;
-  if (!shared.holds(at, bytes)) {
-    throw LaneFault{lane,
-                    text("is out of bounds: ",
-                         bytes,
-                         " bytes at ",
-                         address,
-                         " of ",
-                         shared.bytes,
-                         " bytes of shared memory")};
-  }
-  return at;
+/// Where an address lies that is not where the last one was. Parameters have generic addresses,
+/// too.
+LiveBlock find_block(
+    const Warp& warp, const Instruction& it, const std::byte* at, std::size_t bytes, Use use) {
+  const Memory& memory = *warp.memory;
+  if (it.space == Space::shared) return find_array(memory, at, bytes);
+  const bool may_be_parameter =
+      it.space == Space::parameters || (it.space == Space::generic && use == Use::load);
+  if (may_be_parameter && memory.parameters.holds(at, bytes)) return memory.parameters;
+  return it.space == Space::parameters ? LiveBlock{} : block_before(at);
 }
 
 std::byte* reach(const Warp& warp, const Instruction& it, int lane, std::size_t bytes, Use use) {
-  const std::uint64_t base = it.space == Space::host
-                                 ? warp.lanes<std::uint64_t>(it.operand[0])[lane]
-                                 : warp.lanes<std::uint32_t>(it.operand[0])[lane];
+  const bool is_shared = it.space == Space::shared;
+  const std::uint64_t base = is_shared ? warp.lanes<std::uint32_t>(it.operand[0])[lane]
+                                       : warp.lanes<std::uint64_t>(it.operand[0])[lane];
   const std::uint64_t address = base + static_cast<std::uint64_t>(it.offset);
   if (address % bytes != 0) {
     throw LaneFault{lane, text("is misaligned: ", bytes, " bytes at 0x", hex(address, 12))};
   }
-  return it.space == Space::host ? reach_host(warp, it, lane, address, bytes, use)
-                                 : reach_shared(warp, lane, address, bytes);
+  auto* const at = is_shared ? warp.memory->shared + address : std::bit_cast<std::byte*>(address);
+  if (it.seen.holds(at, bytes)) return at;
+  const LiveBlock block = find_block(warp, it, at, bytes, use);
+  if (!block.holds(at, bytes)) {
+    throw LaneFault{lane, "is out of bounds: " + describe(it.space, address, bytes, block)};
+  }
+  it.seen = block;
+  return at;
 }
 
 template <class T>
@@ -160,8 +153,10 @@ bool find_access(std::string_view opcode, Instruction& it) {
   const bool is_load = take(opcode, "ld"), is_store = !is_load && take(opcode, "st");
   const bool is_atomic = !is_load && !is_store && take(opcode, "atom");
   if (!is_load && !is_store && !is_atomic) return false;
-  it.space = take(opcode, ".shared") ? Space::shared : Space::host;
-  if (it.space == Space::host) take(opcode, ".global") || (is_load && take(opcode, ".param"));
+  it.space = take(opcode, ".shared")             ? Space::shared
+             : take(opcode, ".global")           ? Space::global
+             : is_load && take(opcode, ".param") ? Space::parameters
+                                                 : Space::generic;
   if (is_atomic) return find_atomic(opcode, it);
   take(opcode, ".cs");
   it.elements = take(opcode, ".v2") ? 2 : take(opcode, ".v4") ? 4 : 1;

@@ -115,10 +115,11 @@ Entry parse_entry(std::string_view text) {
     } else if (line.starts_with(".reg ")) {
       const auto name = line.substr(line.find('%'));
       entry.widths[std::string(name.substr(0, name.find('<')))] = size_of_type(line) == 8 ? 8 : 4;
+    } else if (line.starts_with(".maxntid ")) {
+      entry.max_threads = number_after(line, ".maxntid ", 0);
     } else if (line[0] != '.' && line != ")" && line != "{" && line != "}") {
       entry.statements.emplace_back(line);
-    } else if (line.starts_with(".") && !line.starts_with(".maxntid") &&
-               !line.starts_with(".pragma")) {
+    } else if (line.starts_with(".") && !line.starts_with(".pragma")) {
       fail<Error>("[ptx] a declaration must be one that the interpreter knows, got ",
                   std::string(line));
     }

@@ -18,6 +18,7 @@ struct Variable {
 struct Entry {
   std::vector<Variable> parameters, shared;
   std::map<std::string, int> widths;  ///< bytes per lane of registers, by their name without number
+  std::size_t max_threads = 1024;     ///< of a block
   std::vector<std::string> statements;  ///< without semicolon; labels end with a colon
 };
 

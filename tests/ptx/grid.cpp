@@ -27,10 +27,10 @@ struct WarpState : Warp {
       mask[static_cast<std::size_t>(lane)] = -static_cast<std::int32_t>(lanes >> lane & 1);
     }
   }
+  std::uint32_t& place_of(int lane) { return places[static_cast<std::size_t>(lane)]; }
+  std::uint32_t place_of(int lane) const { return places[static_cast<std::size_t>(lane)]; }
   void place(std::uint32_t lanes, std::uint32_t where) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      if ((lanes >> lane & 1) != 0) places[lane] = where;
-    }
+    for_each_lane(lanes, [&](int lane) { place_of(lane) = where; });
   }
   /// The lanes among `lanes` whose register equals `value`.
   std::uint32_t lanes_with(std::uint32_t lanes, std::uint32_t at_register, std::uint32_t value) {
@@ -49,10 +49,15 @@ class Machine {
           const std::vector<std::byte>& parameters)
       : kernel_(kernel),
         shape_(shape),
-        shared_(kernel.shared_bytes + shape.dynamic_shared),
-        files_((shape.block.x + kLanes - 1) / kLanes * kernel.file_bytes),
+        shared_(kernel.dynamic_shared + shape.dynamic_shared),
         warps_((shape.block.x + kLanes - 1) / kLanes),
-        memory_{parameters.data(), parameters.size(), shared_.data(), shared_.size()} {
+        files_(warps_.size() * kernel.file_bytes, std::byte{0xff}),
+        memory_{{parameters.data(), parameters.size()}, shared_.data(), {}} {
+    const auto add = [&](const SharedArray& array) {
+      memory_.arrays.push_back({shared_.data() + array.begin, array.bytes});
+    };
+    for (const SharedArray& array : kernel.shared) add(array);
+    add({kernel.dynamic_shared, shape.dynamic_shared});
     for (std::size_t w = 0; w < warps_.size(); ++w) {
       warps_[w].index = static_cast<int>(w);
       warps_[w].file = files_.data() + w * kernel.file_bytes;
@@ -112,7 +117,7 @@ class Machine {
       case Source::constant:
         return preset.value;
       case Source::parameters:
-        return std::bit_cast<std::uint64_t>(memory_.parameters) + preset.value;
+        return std::bit_cast<std::uint64_t>(memory_.parameters.begin) + preset.value;
       case Source::thread:
         return static_cast<std::uint64_t>(thread);
       case Source::threads:
@@ -148,13 +153,12 @@ class Machine {
       const int lane = std::countr_zero(warp.at_meeting);
       report(warp,
              lane,
-             warp.places[static_cast<std::size_t>(lane)],
+             warp.place_of(lane),
              "waits for lanes that do not come; waiting " + hex(warp.at_meeting, 8));
     }
     std::uint32_t first = kNever, second = kNever, lanes = 0;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      if ((ready >> lane & 1) == 0) continue;
-      const std::uint32_t place = warp.places[lane];
+    for_each_lane(ready, [&](int lane) {
+      const std::uint32_t place = warp.place_of(lane);
       if (place < first) {
         second = std::exchange(first, place);
         lanes = 0;
@@ -162,7 +166,7 @@ class Machine {
         second = std::min(second, place);
       }
       if (place == first) lanes |= 1U << lane;
-    }
+    });
     warp.at = first;
     warp.others = second;
     warp.activate(lanes);
@@ -173,6 +177,7 @@ class Machine {
   void run_together(WarpState& warp) {
     do {
       const Instruction& it = kernel_.code.at(warp.at);
+      it.has_run = true;
       num_run_ += std::popcount(warp.active);
       const std::uint32_t lanes =
           it.guard == Instruction::kNone
@@ -222,10 +227,8 @@ class Machine {
   /// Runs a meeting for each set of lanes that is complete at this place.
   void meet(WarpState& warp, const Instruction& it) const {
     std::uint32_t here = 0;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const bool is_here = (warp.at_meeting >> lane & 1) != 0 && warp.places[lane] == warp.at;
-      here |= std::uint32_t{is_here} << lane;
-    }
+    for_each_lane(warp.at_meeting,
+                  [&](int lane) { here |= std::uint32_t{warp.place_of(lane) == warp.at} << lane; });
     for (std::uint32_t left = here; left != 0;) {
       const int lane = std::countr_zero(left);
       const std::uint32_t members = warp.lanes<std::uint32_t>(it.members)[lane];
@@ -242,11 +245,29 @@ class Machine {
     }
   }
 
-  /// Lets the threads go on that wait; false if none does.
+  /// Lets all threads go on from the barrier where they wait; false if all have returned.
   bool pass_barrier() {
-    bool is_waiting = false;
-    for (WarpState& warp : warps_) is_waiting |= std::exchange(warp.at_barrier, 0) != 0;
-    return is_waiting;
+    std::uint32_t barrier = kNever;
+    unsigned num_waiting = 0;
+    for (const WarpState& warp : warps_) {
+      for_each_lane(warp.at_barrier, [&](int lane) {
+        const std::uint32_t at = warp.place_of(lane) - 1;
+        if (num_waiting++ == 0) barrier = at;
+        if (at == barrier) return;
+        report(warp, lane, at, text("is not where others wait: statement ", at, ", not ", barrier));
+      });
+    }
+    const unsigned num_returned = shape_.block.x - num_waiting;
+    for (WarpState& warp : warps_) {
+      if (num_returned != 0 && warp.at_barrier != 0) {
+        report(warp,
+               std::countr_zero(warp.at_barrier),
+               barrier,
+               text("waits for ", num_returned, " threads that have returned"));
+      }
+      warp.at_barrier = 0;
+    }
+    return num_waiting != 0;
   }
 
   [[noreturn]] void report(const WarpState& warp,
@@ -267,8 +288,9 @@ class Machine {
 
   const Kernel& kernel_;
   const simt::LaunchShape& shape_;
-  std::vector<std::byte> shared_, files_;
+  std::vector<std::byte> shared_;
   std::vector<WarpState> warps_;
+  std::vector<std::byte> files_;  ///< all bits set where nothing was written
   Memory memory_;
   simt::Dim3 block_;
   std::int64_t num_run_ = 0;

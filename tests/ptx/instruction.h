@@ -4,9 +4,11 @@
 #include "accrue/tests/ptx/live_blocks.h"
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace accrue::ptx {
 
@@ -18,7 +20,7 @@ using Execute = void (*)(Warp&, const Instruction&);
 
 /// What an instruction does besides computing.
 enum class Control : std::uint8_t { none, branch, exit, barrier, meeting };
-enum class Space : std::uint8_t { host, shared };
+enum class Space : std::uint8_t { generic, global, parameters, shared };
 
 struct Instruction {
   static constexpr std::uint32_t kNone = 0xffffffffU;
@@ -31,11 +33,12 @@ struct Instruction {
   std::uint32_t target = 0;                ///< of a branch
   std::uint32_t members = 0;               ///< of a meeting: the register with the mask of lanes
   // Of an access; `operand` holds the address, then the elements.
-  Space space = Space::host;
+  Space space = Space::generic;
   int elements = 1;
   bool is_wide = false;  ///< elements lie in registers of 8 bytes
   std::int64_t offset = 0;
   mutable LiveBlock seen{};  ///< where the last access was
+  mutable bool has_run = false;
 };
 
 /// A register holds a value of 4 bytes for each lane, or of 8; predicates are 0 or 1.
@@ -44,10 +47,9 @@ using Lane = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 /// What the instructions of a launch reach apart from live blocks.
 struct Memory {
-  const std::byte* parameters = nullptr;
-  std::size_t parameter_bytes = 0;
+  LiveBlock parameters;
   std::byte* shared = nullptr;
-  std::size_t shared_bytes = 0;
+  std::vector<LiveBlock> arrays;  ///< in shared memory
 };
 
 /// The registers of 32 threads, and which of them take part in what runs now.
@@ -69,10 +71,14 @@ struct LaneFault {
   std::string what;
 };
 
-/// Calls body(lane) for the active lanes.
+/// Calls body(lane) for each bit that is set.
+template <class Body>
+void for_each_lane(std::uint32_t lanes, const Body& body) {
+  for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
+}
 template <class Body>
 void for_each_active(const Warp& warp, const Body& body) {
-  for (std::uint32_t left = warp.active; left != 0; left &= left - 1) body(__builtin_ctz(left));
+  for_each_lane(warp.active, body);
 }
 
 }  // namespace accrue::ptx

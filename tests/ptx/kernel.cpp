@@ -74,10 +74,18 @@ class Decoder {
       end += parameter.bytes;
     }
     kernel_.parameter_bytes = end;
+    kernel_.max_threads = entry_.max_threads;
+    lay_out_shared();
+  }
+
+  void lay_out_shared() {
+    constexpr std::size_t kGap = 1024;
     for (const Variable& array : entry_.shared) {
-      kernel_.shared_bytes = round_up(kernel_.shared_bytes, array.alignment);
-      symbols_[array.name] = {Source::constant, kernel_.shared_bytes};
-      kernel_.shared_bytes += array.bytes;
+      const std::size_t begin = round_up(kernel_.dynamic_shared, array.alignment);
+      symbols_[array.name] = {Source::constant, begin};
+      kernel_.shared.push_back({begin, array.bytes});
+      kernel_.dynamic_shared = round_up(begin + array.bytes + kGap, 16);
+      kernel_.shared_bytes = round_up(kernel_.shared_bytes, array.alignment) + array.bytes;
     }
     kernel_.shared_bytes = round_up(kernel_.shared_bytes, 16);
   }
@@ -123,7 +131,7 @@ class Decoder {
       return preset(found->second.first, found->second.second, width);
     }
     if (word.find("dynamic_shared_memory") != word.npos) {
-      return preset(Source::constant, kernel_.shared_bytes, width);
+      return preset(Source::constant, kernel_.dynamic_shared, width);
     }
     return preset(Source::constant, number(word), width);
   }
@@ -171,7 +179,7 @@ class Decoder {
     if (plus != address.npos) {
       it.offset = static_cast<std::int64_t>(number(address.substr(plus + 1)));
     }
-    it.operand[0] = operand(address.substr(0, plus), it.space == Space::host ? 8 : 4);
+    it.operand[0] = operand(address.substr(0, plus), it.space == Space::shared ? 4 : 8);
     if (words.size() >= it.operand.size()) refuse("too many elements");
     for (std::size_t i = 0; i < words.size(); ++i) {
       const int width = width_of(words[i]) == 8 ? 8 : 4;

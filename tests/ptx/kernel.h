@@ -29,6 +29,11 @@ struct Preset {
   int width = 4;
 };
 
+/// An array in shared memory: [begin, begin + bytes).
+struct SharedArray {
+  std::size_t begin = 0, bytes = 0;
+};
+
 struct Kernel {
   std::vector<Instruction> code;
   std::vector<std::string> statements;  ///< of `code`
@@ -36,7 +41,10 @@ struct Kernel {
   std::size_t file_bytes = 0;  ///< the registers of a warp
   std::vector<std::size_t> parameter_offsets, parameter_sizes;
   std::size_t parameter_bytes = 0;
-  std::size_t shared_bytes = 0;  ///< without what the launch asks for
+  std::vector<SharedArray> shared;  ///< with gaps between, which nothing may reach
+  std::size_t dynamic_shared = 0;   ///< where the array begins that the launch asks for
+  std::size_t shared_bytes = 0;     ///< without that and gaps
+  std::size_t max_threads = 0;      ///< of a block
 };
 
 /// Reads the text of an entry.

@@ -2,6 +2,7 @@
 #include "accrue/kernels/cuda/kernels.h"
 
 #include "accrue/tests/ptx/device.h"
+#include "accrue/tests/ptx/live_blocks.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/simt_check.h"
 
@@ -58,9 +59,28 @@ std::string examine_product() {
       y, expected, [&] { launch_cuda(product(device_x.data(), device_w.data(), y.data()), {}); });
 }
 
+/// Sums of a row that its kernel keeps in more shared memory than launches have unasked.
+std::string examine_kept_row() {
+  constexpr std::int64_t kCols = 24000;
+  const std::vector<float> x = numbers(kCols);
+  const DeviceVector<std::int64_t> target = {7};
+  std::vector<float> expected(1), max(1), sum(1);
+  const auto forward = [&](const float* logits, float* loss, float* largest, float* total) {
+    return CrossEntropyForward<float>{
+        {.logits = row_major(logits, 1, kCols), .target = target.data()}, loss, largest, total};
+  };
+  launch_cpu(forward(x.data(), expected.data(), max.data(), sum.data()));
+  DeviceFloats device_x(x), loss(DeviceFloats::unwritten(1)), device_max(max), device_sum(sum);
+  return find_fault(loss, expected, [&] {
+    launch_cuda(forward(device_x.data(), loss.data(), device_max.data(), device_sum.data()), {});
+  });
+}
+
 struct Replacement {
   const char *pattern, *by;
+  std::regex_constants::match_flag_type where = std::regex_constants::format_default;
 };
+constexpr auto kFirst = std::regex_constants::format_first_only;
 
 struct Mistake {
   const char* name;
@@ -72,8 +92,8 @@ struct Mistake {
 std::string found_in(const Mistake& mistake) {
   const ptx::PlantedChange planted([&](const std::string& entry) {
     std::string changed = entry;
-    for (const auto& [pattern, by] : mistake.changes) {
-      changed = std::regex_replace(changed, std::regex(pattern), by);
+    for (const auto& [pattern, by, where] : mistake.changes) {
+      changed = std::regex_replace(changed, std::regex(pattern), by, where);
     }
     REQUIRE(changed != entry);
     return changed;
@@ -94,6 +114,39 @@ const std::vector<Mistake> kMistakes = {
       {R"((mov\.u32 %r\d+), 1;)", "$1, 16;"},
       {"distant;", "1;"}},
      ", expected "},
+    {"sums that start with nothing",
+     examine_product,
+     {{R"(mov\.f32 %f\d+, 0f00000000;)", ""}},
+     ", expected "},
+    {"a barrier in each branch",
+     examine_product,
+     {{"bar\\.sync 0;",
+       "setp.lt.u32 %branch, %tid.x, 32;\n@%branch bra $$L__other;\nbar.sync 0;\n"
+       "bra $$L__both;\n$$L__other:\nbar.sync 0;\n$$L__both:",
+       kFirst},
+      {R"(\.reg \.pred %p<)", ".reg .pred %branch;\n.reg .pred %p<"}},
+     "is not where others wait"},
+    {"a barrier behind a return",
+     examine_product,
+     {{"bar\\.sync 0;", "setp.eq.u32 %branch, %tid.x, 255;\n@%branch ret;\nbar.sync 0;", kFirst},
+      {R"(\.reg \.pred %p<)", ".reg .pred %branch;\n.reg .pred %p<"}},
+     "waits for 1 threads that have returned"},
+    {"a barrier while the rest of a warp waits elsewhere",
+     examine_product,
+     {{"bar\\.sync 0;",
+       "setp.eq.u32 %branch, %tid.x, 40;\n@%branch bra $$L__both;\nbar.warp.sync -1;\n"
+       "$$L__both:\nbar.sync 0;",
+       kFirst},
+      {R"(\.reg \.pred %p<)", ".reg .pred %branch;\n.reg .pred %p<"}},
+     "waits for lanes that do not come; waiting fffffeff"},
+    {"more threads than the kernel was compiled for",
+     examine_product,
+     {{"\\.maxntid 256,", ".maxntid 128,"}},
+     "cudaErrorLaunchOutOfResources"},
+    {"more shared memory than was asked for",
+     examine_kept_row,
+     {{R"((\.shared [^\[]*)\[256\])", "$1[160000]"}},
+     "cudaErrorInvalidValue"},
     {"a missing barrier", examine_product, {{"bar\\.sync 0;", ""}}, "out["},
     {"an output that is not written",
      examine_sum,
@@ -106,7 +159,19 @@ const std::vector<Mistake> kMistakes = {
     {"a shared load beyond the end",
      examine_product,
      {{R"((ld\.shared\.v4\.f32 [^\[]*\[%r\d+)\])", "$1+16384]"}},
-     "bytes of shared memory"},
+     "of shared memory, in none of its arrays"},
+    {"a shared store into the next array",
+     examine_product,
+     {{R"((st\.shared\.f32 \[%r\d+)\])", "$1+8704]", kFirst}},
+     "of shared memory, in none of its arrays"},
+    {"a store far beyond the end",
+     examine_sum,
+     {{R"((st\.global\.f32 \[%rd\d+)\])", "$1+40000]"}},
+     " of a block of 120"},
+    {"a parameter that there is not",
+     examine_sum,
+     {{R"((ld\.param\.u64 [^\]]*)\+\d+\])", "$1+40960]", kFirst}},
+     "in no parameter"},
     {"a misaligned vector",
      examine_product,
      {{R"((ld\.shared\.v4\.f32 [^\[]*\[%r\d+)\])", "$1+4]"}},
@@ -139,6 +204,7 @@ std::string list_of(const std::set<std::string>& names) {
 TEST_CASE("ptx.kernels: mistakes in PTX are found and named, and no others") {
   CHECK(examine_sum() == "");
   CHECK(examine_product() == "");
+  CHECK(examine_kept_row() == "");
   for (const Mistake& mistake : kMistakes) {
     const std::string name = mistake.name, found = found_in(mistake);
     CAPTURE(name);
@@ -148,9 +214,28 @@ TEST_CASE("ptx.kernels: mistakes in PTX are found and named, and no others") {
   MESSAGE(kMistakes.size(), " planted mistakes");
 }
 
+TEST_CASE("ptx.kernels: what lies less than 64 KB behind an array is no other array") {
+  const simt::GuardedMemory memories[] = {
+      simt::GuardedMemory(100), simt::GuardedMemory(4000), simt::GuardedMemory(100)};
+  for (const simt::GuardedMemory& memory : memories) {
+    for (std::size_t beyond = memory.size(); beyond < 64 * 1024; beyond += 1000) {
+      CHECK(ptx::block_before(memory.data() + beyond).begin == memory.data());
+    }
+  }
+}
+
+TEST_CASE("ptx.kernels: memory of the host is out of reach") {
+  const std::vector<float> x = numbers(12);
+  DeviceFloats sum(DeviceFloats::unwritten(1));
+  const std::string found = find_fault(sum, {0}, [&] {
+    launch_cuda(RowSum<float>{row_major(x.data(), 1, 12), sum.data()}, {});
+  });
+  CHECK(found.find("is out of bounds: 4 bytes at 0x") != found.npos);
+}
+
 TEST_CASE("ptx.kernels: the tests before have run all kernels but those of float64 functions") {
   const ptx::Report it = ptx::report();
-  MESSAGE(it.ran.size(),
+  MESSAGE(it.num_run,
           " kernels ran in ",
           it.launches,
           " launches, ",
@@ -159,8 +244,13 @@ TEST_CASE("ptx.kernels: the tests before have run all kernels but those of float
           it.instructions,
           " times, ",
           it.seconds,
-          " s; not run:",
+          " s, ",
+          it.reached,
+          " of ",
+          it.statements,
+          " statements reached; not run:",
           list_of(it.left_out));
+  CHECK(it.num_run + it.left_out.size() == it.entries);
   CHECK(it.left_out == std::set<std::string>{"map_kernel<double, 1, AnyValue>",
                                              "map_kernel<double, 3, AnySlope>"});
 }

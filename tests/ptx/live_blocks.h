@@ -1,7 +1,5 @@
-// Where the memory lies that kernels may reach: every block of operator new and of GuardedMemory.
-//
-// The test program's operator new and delete keep the list, so that a vector that a test passes to
-// a kernel ends where its last element does.
+// Where the memory lies that kernels may reach: what GuardedMemory holds, which is all device
+// memory of tests and of cudaMalloc, and nothing of the host.
 #pragma once
 
 #include <cstddef>

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace accrue::test {
@@ -52,6 +55,33 @@ class DeviceFloats : public DeviceArray {
 
   static constexpr std::uint32_t kUnwritten = 0x7fa0a0a0U;
 };
+
+/// Who holds what DeviceAllocator gave.
+inline std::map<const void*, std::unique_ptr<simt::GuardedMemory>>& device_memories() {
+  static std::map<const void*, std::unique_ptr<simt::GuardedMemory>> the_memories;
+  return the_memories;
+}
+
+template <class T>
+struct DeviceAllocator {
+  using value_type = T;
+
+  DeviceAllocator() = default;
+  template <class U>
+  explicit DeviceAllocator(const DeviceAllocator<U>&) {}
+  T* allocate(std::size_t count) {
+    auto memory = std::make_unique<simt::GuardedMemory>(count * sizeof(T));
+    auto* const data = reinterpret_cast<T*>(memory->data());
+    device_memories()[data] = std::move(memory);
+    return data;
+  }
+  void deallocate(T* data, std::size_t) { device_memories().erase(data); }
+  bool operator==(const DeviceAllocator&) const { return true; }
+};
+
+/// A vector in device memory: indices, faults and other values that kernels use beside tensors.
+template <class T>
+using DeviceVector = std::vector<T, DeviceAllocator<T>>;
 
 /// What a kernel that ran is expected to have left in an array.
 struct Output {
