@@ -22,11 +22,13 @@ constexpr BinaryOp kBinaryOps[] = {BinaryOp::add,
                                    BinaryOp::minimum};
 constexpr DType kFloating[] = {DType::float32, DType::float64};
 
-/// Around the borders of quads and blocks, and shapes whose dimensions cannot be merged.
+/// Around the borders of quads and blocks, and shapes whose dimensions cannot be merged, more than
+/// nvcc takes at once.
 std::vector<Shape> shapes() {
   std::vector<Shape> out = {{}, {0}, {3}, {4}, {5, 7}, {2, 3, 4}};
   if (!kAddressSanitizer && !kThreadSanitizer) {
-    for (const Shape& more : {Shape{1023}, Shape{1029}, Shape{3, 0, 2}, Shape{70, 31}}) {
+    for (const Shape& more :
+         {Shape{1023}, Shape{1029}, Shape{3, 0, 2}, Shape{70, 31}, Shape{2, 3, 2, 2, 2, 2}}) {
       out.push_back(more);
     }
   }

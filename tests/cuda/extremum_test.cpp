@@ -43,7 +43,9 @@ void check(const Tensor& values, int dim, Layout layout, bool largest) {
 std::vector<Shape> shapes() {
   std::vector<Shape> out = {{}, {1}, {7}, {33, 5}, {2, 3, 4}, {0, 3}};
   if (!kAddressSanitizer && !kThreadSanitizer) {
-    for (const Shape& more : {Shape{2, 1024}, Shape{2, 1025}, Shape{1100, 3}}) out.push_back(more);
+    for (const Shape& more :
+         {Shape{2, 1024}, Shape{2, 1025}, Shape{1100, 3}, Shape{2, 3, 2, 2, 2, 2}})
+      out.push_back(more);
   }
   return out;
 }

@@ -29,8 +29,13 @@ void check(const Tensor& values, Layout layout) {
 std::vector<Shape> shapes() {
   std::vector<Shape> out = {{}, {0}, {33, 5}};
   if (!kIsSlow) {
-    for (const Shape& more :
-         {Shape{1}, Shape{31}, Shape{2, 3, 4}, Shape{8192}, Shape{8193}, Shape{3, 10000}})
+    for (const Shape& more : {Shape{1},
+                              Shape{31},
+                              Shape{2, 3, 4},
+                              Shape{2, 3, 2, 2, 2, 2},
+                              Shape{8192},
+                              Shape{8193},
+                              Shape{3, 10000}})
       out.push_back(more);
   }
   return out;
