@@ -1,11 +1,14 @@
 #include "accrue/dist/nccl/communicator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace accrue::dist::nccl {
 namespace {
 
-constexpr std::chrono::milliseconds kGlance{5}, kPoll{1};
+constexpr std::chrono::milliseconds kGlance{5};
+// Between two polls at first and at most: most groups are issued within some tens of microseconds.
+constexpr std::chrono::microseconds kShortNap{5}, kLongNap{1000};
 constexpr double kGrace = 0.2;  // seconds in which a group that is being issued may end
 constexpr double kFlush = 1;    // in which work may end that all ranks have issued
 
@@ -19,12 +22,25 @@ std::string words_of(ncclResult_t result, const char* call, ncclComm_t comm) {
 template <class Done>
 bool wait_until(const Done& done, double seconds) {
   const auto start = std::chrono::steady_clock::now();
-  while (!done()) {
+  for (auto nap = kShortNap; !done(); nap = std::min(2 * nap, kLongNap)) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     if (waited.count() > seconds) return false;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(nap);
   }
   return true;
+}
+
+/// Ends a communicator that no other call uses any more.
+void close(ncclComm_t comm, bool flushes) noexcept {
+  ncclResult_t state = flushes ? ncclCommFinalize(comm) : ncclInProgress;
+  if (flushes && state == ncclInProgress) {
+    wait_until(
+        [&] {
+          return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress;
+        },
+        kFlush);
+  }
+  flushes&& state == ncclSuccess ? ncclCommDestroy(comm) : ncclCommAbort(comm);
 }
 
 }  // namespace
@@ -113,11 +129,18 @@ ncclComm_t Communicator::begin(const char* name) {
 
 void Communicator::end(ncclResult_t result) {
   if (result == ncclInProgress) result = await();
-  progress_.note_issued();  // before the watcher may ask whether all is done
+  if (result == ncclSuccess) progress_.note_issued();  // before the watcher asks whether it is done
   is_issuing_ = false;
-  const std::lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
-  check(result, name_, comm_);
+  std::exception_ptr fault;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+    if (result == ncclSuccess) return;
+    fault = error_of(result);
+    if (!fault) fault = late();  // what was not issued would seem done
+  }
+  break_off(fault, false);
+  std::rethrow_exception(fault);
 }
 
 void Communicator::watch() {
@@ -140,25 +163,40 @@ void Communicator::watch() {
 }
 
 /// What is wrong with the work under way, or null. Under the mutex.
-std::exception_ptr Communicator::find_fault(Clock::time_point now) {
+std::exception_ptr Communicator::find_fault(Clock::time_point now) const {
+  // The end of a group links a job to the communicator before it starts it, and to ask completes
+  // the job: meanwhile only the thread that issues may ask.
   ncclResult_t state = ncclSuccess;
-  ncclCommGetAsyncError(comm_, &state);
+  if (!is_issuing_) ncclCommGetAsyncError(comm_, &state);
+  std::exception_ptr fault = error_of(state);
+  const std::chrono::duration<double> waited = now - began_;
+  return fault || waited.count() < timeout_ ? fault : late();
+}
+
+/// What a state of the communicator means; null while nothing is wrong. Under the mutex.
+std::exception_ptr Communicator::error_of(ncclResult_t state) const {
   try {
     check(state, name_, comm_);
-    const double timeout = timeout_;
-    ACCRUE_CHECK(std::chrono::duration<double>(now - began_).count() < timeout,
-                 TimeoutError,
-                 name_,
-                 "all ranks must come within ",
-                 timeout,
-                 " s, got some that did not; see what the other ranks do, or raise the timeout");
   } catch (...) {
     return std::current_exception();
   }
   return nullptr;
 }
 
+std::exception_ptr Communicator::late() const {
+  return std::make_exception_ptr(TimeoutError(
+      text("[",
+           name_,
+           "] all ranks must come within ",
+           timeout_.load(),
+           " s, got some that did not; see what the other ranks do, or raise the timeout")));
+}
+
 void Communicator::abort(const std::string& reason) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (comm_ == nullptr) return;
+  }
   const bool is_idle =
       wait_until([&] { return !is_issuing_.load() && progress_.is_done(); }, kFlush);
   break_off(std::make_exception_ptr(DistributedError(
@@ -177,21 +215,9 @@ void Communicator::break_off(std::exception_ptr error, bool flushes) noexcept {
   }
   if (comm == nullptr) return;
   if (!flushes) progress_.note_lost(error_);  // before what waits for the work goes on
-  ncclResult_t state = ncclInProgress;
-  if (flushes && ncclCommFinalize(comm) == ncclInProgress) {
-    wait_until(
-        [&] {
-          return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress;
-        },
-        kFlush);
-  }
-  if (flushes && state == ncclSuccess) {
-    ncclCommDestroy(comm);
-    return;
-  }
   // A group that hangs while it is issued ends by the abort; others end before.
   wait_until([&] { return !is_issuing_.load(); }, kGrace);
-  ncclCommAbort(comm);
+  close(comm, flushes);
 }
 
 }  // namespace accrue::dist::nccl

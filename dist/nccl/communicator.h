@@ -74,7 +74,9 @@ class Communicator {
   ncclResult_t await(const ProcessGroup* group = nullptr);
   void check_start(ncclResult_t result, ncclComm_t comm, bool has_left) const;
   void watch();
-  std::exception_ptr find_fault(Clock::time_point now);
+  std::exception_ptr find_fault(Clock::time_point now) const;
+  std::exception_ptr error_of(ncclResult_t state) const;
+  std::exception_ptr late() const;
   void break_off(std::exception_ptr error, bool flushes) noexcept;
 
   ncclComm_t comm_ = nullptr;  ///< null when it was aborted

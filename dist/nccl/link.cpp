@@ -19,16 +19,23 @@ namespace cuda = kernels::cuda;
 /// An event of a device.
 class Mark {
  public:
-  explicit Mark(int device) {
+  explicit Mark(int device) : device_(device) {
     const cuda::DeviceScope scope(device);
     event_ = cuda::make_event();
   }
-  ~Mark() { cuda::destroy(event_); }
+  ~Mark() {
+    try {
+      const cuda::DeviceScope scope(device_);
+      cuda::destroy(event_);
+    } catch (const Error&) {  // the device is lost, and the event with it
+    }
+  }
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
   cuda::Event event() const { return event_; }
 
  private:
+  int device_;
   cuda::Event event_;
 };
 
@@ -126,6 +133,7 @@ class NcclLink final : public DeviceLink, private Progress {
   /// The communicator's watcher ends what takes too long.
   void drain() noexcept override {
     try {
+      const cuda::DeviceScope scope(device_);
       cuda::synchronize(last_.event());
     } catch (...) {
       cuda::note_lost_work(device_, std::current_exception());

@@ -67,7 +67,10 @@ Event make_event() {
   simt::use_device();
   return {simt::make_event()};
 }
-void destroy(Event event) noexcept { simt::destroy(of(event)); }
+void destroy(Event event) noexcept {
+  simt::use_device();
+  simt::destroy(of(event));
+}
 void record(Event event, Stream stream) {
   simt::use_device();
   simt::record(of(event), of(stream));
@@ -76,8 +79,14 @@ void wait(Stream stream, Event event) {
   simt::use_device();
   simt::wait(of(stream), of(event));
 }
-void synchronize(Stream stream) { simt::synchronize(of(stream)); }
-void synchronize(Event event) { simt::synchronize(of(event)); }
+void synchronize(Stream stream) {
+  simt::use_device();
+  simt::synchronize(of(stream));
+}
+void synchronize(Event event) {
+  simt::use_device();
+  simt::synchronize(of(event));
+}
 bool is_done(Event event) noexcept {
   simt::use_device();
   return simt::is_done(of(event));
@@ -106,6 +115,7 @@ void* allocate_memory(std::size_t bytes) {
   return data;
 }
 void free_memory(void* data) noexcept {
+  simt::use_device();
   blocks().remove(data);
   simt::free_device(data);
 }

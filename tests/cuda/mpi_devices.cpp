@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include <thread>
+
 using namespace accrue;
 using namespace accrue::dist;
 
@@ -69,6 +71,9 @@ TEST_CASE("cuda.mpi_devices: a rank that never comes on the device is given up a
 }
 
 TEST_CASE("cuda.mpi_devices: the process of a rank uses its own GPU alone") {
+  const auto twin = group().duplicate();
+  REQUIRE(twin->link(Device::cuda(group().local_rank())) != nullptr);
+  std::thread([&] { twin->leave("all is done", true); }).join();  // a thread that used no device
   for (int device = 0; device < simt::kNumDevices; ++device) {
     CHECK(simt::has_context(device) == (device == group().local_rank()));
   }

@@ -44,6 +44,18 @@ struct Numbers {
   std::size_t size;
 };
 
+/// NCCL connects ranks when they first sum; later sums are queued without waiting for others.
+void meet(DeviceLink& link, int rank) {
+  const Numbers number(1);
+  link.all_reduce(number.data(), 1, DType::float32);
+  synchronize(Device::cuda(rank));
+}
+
+void await(const std::atomic<bool>& is_over) {
+  for (int i = 0; i < 1000 && !is_over; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 float value_of(int from, int to, std::size_t i) {
   return static_cast<float>(from * 100 + to * 10) + static_cast<float>(i % 7);
 }
@@ -175,14 +187,13 @@ TEST_CASE("cuda.nccl: an error of NCCL names the call and says what to do") {
 }
 
 TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline") {
+  std::atomic<bool> is_over = false;
   with_links(
       2,
       [&](ProcessGroup& group, Link& link) {
         const Numbers numbers(10);
-        if (group.rank() == 1) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(900));
-          return;
-        }
+        meet(*link, group.rank());
+        if (group.rank() == 1) return await(is_over);
         const auto start = std::chrono::steady_clock::now();
         link->all_reduce(numbers.data(), 10, DType::float32);  // does not wait
         CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(250));
@@ -194,8 +205,47 @@ TEST_CASE("cuda.nccl: an absent rank ends the wait of the others at the deadline
         CHECK(message<TimeoutError>(
                   [&] { link->all_reduce(numbers.data(), 10, DType::float32); }) == said);
         CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+        is_over = true;
       },
       0.3);
+}
+
+TEST_CASE("cuda.nccl: a rank that never comes to the first sum is given up at the deadline") {
+  std::atomic<bool> is_over = false;
+  with_links(
+      2,
+      [&](ProcessGroup& group, Link& link) {
+        const Numbers numbers(10);
+        if (group.rank() == 1) return await(is_over);
+        const std::string said =
+            message<TimeoutError>([&] { link->all_reduce(numbers.data(), 10, DType::float32); });
+        CHECK(said.starts_with("[all_reduce] all ranks must come within 0.2 s"));
+        CHECK(message<TimeoutError>([&] { link->check(); }) == said);
+        is_over = true;
+      },
+      0.2);
+}
+
+TEST_CASE("cuda.nccl: nobody looks at a communicator while a group of it is open") {
+  struct Endless final : nccl::Progress {
+    void note_issued() override {}
+    bool is_done() noexcept override { return is_over; }
+    void note_lost(const std::exception_ptr&) noexcept override {}
+    std::atomic<bool> is_over = false;
+  };
+  ncclUniqueId id;
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  Endless progress;
+  nccl::Communicator communicator(id, *self_group(), progress);
+  const Numbers numbers(1);
+  for (int i = 0; i < 3; ++i) {
+    communicator.issue("all_reduce", [&](ncclComm_t comm) {
+      ncclAllReduce(numbers.data(), numbers.data(), 1, ncclFloat32, ncclSum, comm, cudaStream_t{});
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the watcher could look here
+    });
+  }
+  communicator.check_intact();
+  progress.is_over = true;
 }
 
 TEST_CASE("cuda.nccl: a rank that aborts ends the wait of the others at once") {
@@ -220,18 +270,20 @@ TEST_CASE("cuda.nccl: a rank that aborts ends the wait of the others at once") {
 }
 
 TEST_CASE("cuda.nccl: a timeout that is set later counts for the links that a group has") {
+  std::atomic<bool> is_over = false;
   run_ranks(2,
-            [](ProcessGroup& group) {
+            [&](ProcessGroup& group) {
               const Device device = Device::cuda(group.rank());
               DeviceLink* const link = group.link(device);
+              meet(*link, group.rank());
               group.set_timeout(0.3);
               const auto start = std::chrono::steady_clock::now();
-              if (group.rank() == 1)
-                return std::this_thread::sleep_for(std::chrono::milliseconds(900));
+              if (group.rank() == 1) return await(is_over);
               Tensor sum = Tensor::ones({10}).to(device);
               link->all_reduce(sum.mutable_data<float>(), 10, DType::float32);
               CHECK_THROWS_AS(sum.to(Device::cpu()), TimeoutError);
               CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+              is_over = true;
             },
             {.timeout = 20});
 }

@@ -82,6 +82,16 @@ void Group::finish() {
   }
 }
 
+int Group::find_absent() const {
+  const Meeting& meeting = *comm_.meeting_;
+  for (const Operation& it : operations_) {
+    const bool is_of_all = it.kind == Operation::all_reduce;
+    for (int r = is_of_all ? 0 : it.peer; r < (is_of_all ? meeting.num_ranks() : it.peer + 1); ++r)
+      if (!meeting.has_issued(r)) return r;
+  }
+  return -1;
+}
+
 bool Group::advance() {
   if (is_done_ || comm_.is_aborted_) return true;
   if (!std::exchange(has_started_, true)) start();
@@ -156,7 +166,16 @@ ncclResult_t ncclComm::state() {
 ncclResult_t ncclComm::poll() {
   const std::lock_guard lock(mutex_);
   is_polled_ = true;
+  if (issuer_ != std::thread::id() && issuer_ != std::this_thread::get_id()) {
+    state_ = ncclInternalError;
+    error_ = "another thread polled while a group was open";
+  }
   return state_;
+}
+
+void ncclComm::set_issuer(std::thread::id issuer) {
+  const std::lock_guard lock(mutex_);
+  issuer_ = issuer;
 }
 
 ncclResult_t ncclComm::check_ready() {
@@ -168,15 +187,38 @@ ncclResult_t ncclComm::check_ready() {
 }
 
 ncclResult_t ncclComm::run(std::vector<Operation> operations, cudaStream_t stream) {
+  auto group = std::make_shared<Group>(*this, std::move(operations));  // keeps abort() waiting
+  const auto queue = [stream, group] {
+    accrue::simt::enqueue_steps(reinterpret_cast<accrue::simt::Stream*>(stream),
+                                [group] { return group->advance(); });
+  };
+  meeting_->note_issued();
+  const bool is_connected = blocks_ || stream == nullptr || group->find_absent() < 0;
   {
     const std::lock_guard lock(mutex_);
     is_polled_ = blocks_;
+    if (!is_connected) state_ = ncclInProgress;
   }
-  const ncclResult_t result = blocks_ ? ncclSuccess : ncclInProgress;
-  auto group = std::make_shared<Group>(*this, std::move(operations));  // keeps abort() waiting
-  accrue::simt::enqueue_steps(reinterpret_cast<accrue::simt::Stream*>(stream),
-                              [group] { return group->advance(); });
-  return result;
+  if (is_connected) {
+    queue();
+    return blocks_ ? ncclSuccess : ncclInProgress;
+  }
+  if (starter_.joinable()) starter_.join();
+  starter_ = std::thread([this, group, queue] {
+    connect(*group);
+    if (is_aborted_ || state() != ncclInProgress) return;
+    queue();
+    set(ncclSuccess);
+  });
+  return ncclInProgress;
+}
+
+/// Returns when all ranks of a group have come, or one of them is gone.
+void ncclComm::connect(const Group& group) {
+  for (int absent = 0; !is_aborted_ && (absent = group.find_absent()) >= 0;) {
+    if (meeting_->is_gone(absent) && group.find_absent() == absent) return set_gone(absent);
+    accrue::simt::nccl::nap();
+  }
 }
 
 void ncclComm::abort() {

@@ -36,6 +36,8 @@ class Group {
 
   /// Moves what can be moved; whether that was the last.
   bool advance();
+  /// A rank that has not come to any group yet, or -1.
+  int find_absent() const;
 
  private:
   void start();
@@ -66,11 +68,14 @@ struct ncclComm {
   ncclResult_t run(std::vector<accrue::simt::nccl::Operation> operations, cudaStream_t stream);
   void abort();
   void leave();
+  /// The thread that has a group open, to which calls belong.
+  void set_issuer(std::thread::id issuer);
   std::string last_error();
 
  private:
   friend class accrue::simt::nccl::Group;
   void initialise(ncclUniqueId id, int num_ranks, int rank, int device);
+  void connect(const accrue::simt::nccl::Group& group);
   void set_gone(int rank);
   ncclResult_t state();
   void set(ncclResult_t state, const std::string& error = "");
@@ -80,6 +85,7 @@ struct ncclComm {
   std::string error_;
   bool is_polled_ = true;  ///< since a call returned ncclInProgress
   bool blocks_ = false;
+  std::thread::id issuer_;
   std::atomic<bool> is_aborted_ = false;
   std::atomic<int> num_groups_ = 0;  ///< that are not done
   std::unique_ptr<accrue::simt::nccl::Meeting> meeting_;

@@ -119,5 +119,7 @@ bool Meeting::is_gone(int rank) const {
 }
 
 void Meeting::leave() { head_->seats[rank_].state = Seat::left; }
+void Meeting::note_issued() { head_->seats[rank_].has_issued = true; }
+bool Meeting::has_issued(int rank) const { return head_->seats[rank].has_issued; }
 
 }  // namespace accrue::simt::nccl

@@ -29,6 +29,7 @@ struct Seat {
 
   std::atomic<int> state;
   int process = 0, device = 0;
+  std::atomic<bool> has_issued;  ///< a group
 };
 
 /// Anonymous shared memory that the process of ncclGetUniqueId() made: it is gone when the last
@@ -56,6 +57,8 @@ class Meeting {
   /// Whether another rank left or its process died.
   bool is_gone(int rank) const;
   void leave();
+  void note_issued();
+  bool has_issued(int rank) const;
   Mailbox& mailbox(int from, int to) const { return mailboxes_[from * num_ranks_ + to]; }
   int rank() const { return rank_; }
   int num_ranks() const { return num_ranks_; }

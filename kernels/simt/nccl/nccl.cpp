@@ -1,5 +1,6 @@
 #include "accrue/kernels/simt/nccl/nccl.h"
 
+#include "accrue/kernels/simt/devices.h"
 #include "accrue/kernels/simt/nccl/communicator.h"
 
 #include <algorithm>
@@ -29,6 +30,7 @@ thread_local OpenGroup group;
 ncclResult_t close_group() {
   std::vector<Batch> batches = std::exchange(group.batches, {});
   ncclResult_t result = std::exchange(group.result, ncclSuccess);
+  for (const Batch& batch : batches) batch.comm->set_issuer({});
   for (Batch& batch : batches) {
     if (result != ncclSuccess && result != ncclInProgress) break;
     result = batch.comm->run(std::move(batch.operations), batch.stream);
@@ -48,6 +50,7 @@ ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const Operation& operatio
     return batch.comm == comm && batch.stream == stream;
   });
   if (at == group.batches.end()) at = group.batches.insert(at, {comm, stream, {}});
+  comm->set_issuer(std::this_thread::get_id());
   at->operations.push_back(operation);
   return group.depth > 0 ? ncclSuccess : close_group();
 }
@@ -83,12 +86,14 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   comm->leave();
   delete comm;
+  accrue::simt::use_device();
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->abort();
   delete comm;
+  accrue::simt::use_device();
   return ncclSuccess;
 }
 

@@ -1,9 +1,12 @@
 // The part of NCCL that this project uses, with NCCL's names, as the simulator offers it.
 //
 // Ranks are processes or threads of one host. Stricter than NCCL: a receive must have the size of
-// its send, and between a call that returned ncclInProgress and the next one must lie a poll of
-// ncclCommGetAsyncError(). As NCCL does inside a host, a rank waits for an absent one until
-// ncclCommAbort(); that a rank left or died shows as ncclRemoteError.
+// its send, between a call that returned ncclInProgress and the next one must lie a poll of
+// ncclCommGetAsyncError(), and while a group is open only its thread polls. As NCCL does inside a
+// host, a rank waits for an absent one until ncclCommAbort(); that a rank left or died shows as
+// ncclRemoteError. A first group is in progress, and not queued, until its ranks have come, since
+// NCCL connects them then; on the default stream a group is done when its end returns. Destroying
+// and aborting make the device of their thread current again, which gives it a context.
 #pragma once
 
 #include <cstddef>
