@@ -4,6 +4,7 @@
 #include "accrue/kernels/cuda/runtime.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -20,9 +21,17 @@ struct Block {
   Stream stream;
 };
 
+/// What another stream freed, and may use until `used`.
+struct LentBlock {
+  void* data = nullptr;
+  Event used;
+};
+
 /// What is free: per stream and size, since a stream's own order makes reuse safe.
 struct Pool {
-  std::map<std::pair<void*, std::size_t>, std::vector<void*>> free;
+  using Key = std::pair<void*, std::size_t>;
+  std::map<Key, std::vector<void*>> free;
+  std::map<Key, std::deque<LentBlock>> lent;
   MemoryStats stats{};
 };
 
@@ -33,7 +42,7 @@ class Allocator {
   void* allocate(std::size_t bytes, int device, Stream stream) {
     const std::size_t size = block_size(bytes);
     void* data = cached(size, device, stream);
-    if (data == nullptr) data = fresh(size, device);
+    if (data == nullptr) data = fresh(size, device, stream);
     const std::scoped_lock lock(mutex_);
     Pool& pool = pools_[device];
     live_[data] = {bytes, size, device, stream};
@@ -49,15 +58,16 @@ class Allocator {
     const Block block = found->second;
     live_.erase(found);
     const DeviceScope scope(block.device);
-    if (stream != block.stream) {
-      const Event event = make_event();
-      record(event, stream);
-      wait(block.stream, event);
-      destroy(event);
-    }
-    scribble(data, block.size, block.stream);
     Pool& pool = pools_[block.device];
-    pool.free[{block.stream.handle, block.size}].push_back(data);
+    const Pool::Key key{block.stream.handle, block.size};
+    if (stream == block.stream) {
+      scribble(data, block.size, stream);
+      pool.free[key].push_back(data);
+    } else {
+      const Event used = make_event();
+      record(used, stream);
+      pool.lent[key].push_back({data, used});
+    }
     pool.stats.allocated_bytes -= static_cast<std::int64_t>(block.bytes);
     pool.stats.cached_bytes += static_cast<std::int64_t>(block.size);
   }
@@ -79,13 +89,22 @@ class Allocator {
 
   void empty(int device) {
     decltype(Pool::free) unused;
+    decltype(Pool::lent) lent;
     {
       const std::scoped_lock lock(mutex_);
       Pool& pool = pools_[device];
       unused.swap(pool.free);
+      lent.swap(pool.lent);
       pool.stats.cached_bytes = 0;
     }
     const DeviceScope scope(device);
+    for (const auto& [key, blocks] : lent) {
+      for (const LentBlock& block : blocks) {
+        synchronize(block.used);
+        destroy(block.used);
+        unused[key].push_back(block.data);
+      }
+    }
     for (const auto& [key, blocks] : unused) {
       if (!blocks.empty()) synchronize(Stream{key.first});
       for (void* const data : blocks) free_memory(data);
@@ -93,22 +112,38 @@ class Allocator {
   }
 
  private:
-  /// A free block, or null.
-  void* cached(std::size_t size, int device, Stream stream) {
+  /// A free block, or null. Of those that another stream may use, one that it no longer does, or
+  /// the first, for which `stream` then waits.
+  void* cached(std::size_t size, int device, Stream stream, bool waits = false) {
     const std::scoped_lock lock(mutex_);
     Pool& pool = pools_[device];
-    const auto blocks = pool.free.find({stream.handle, size});
-    if (blocks == pool.free.end() || blocks->second.empty()) return nullptr;
-    void* const data = blocks->second.back();
-    blocks->second.pop_back();
+    void* data = nullptr;
+    if (auto& blocks = pool.free[{stream.handle, size}]; !blocks.empty()) {
+      data = blocks.back();
+      blocks.pop_back();
+    } else if (auto& lent = pool.lent[{stream.handle, size}]; !lent.empty()) {
+      const DeviceScope scope(device);
+      const LentBlock first = lent.front();
+      if (!waits && !is_done(first.used)) return nullptr;
+      wait(stream, first.used);
+      destroy(first.used);
+      lent.pop_front();
+      data = first.data;
+      scribble(data, size, stream);
+    } else {
+      return nullptr;
+    }
     pool.stats.cached_bytes -= static_cast<std::int64_t>(size);
     return data;
   }
-  void* fresh(std::size_t size, int device) {
+
+  /// Rather new memory than a wait, which would undo what a second stream is for.
+  void* fresh(std::size_t size, int device, Stream stream) {
     const DeviceScope scope(device);
     try {
       return allocate_memory(size);
     } catch (const OutOfMemoryError&) {
+      if (void* const data = cached(size, device, stream, true)) return data;
       empty(device);
     }
     try {

@@ -207,10 +207,37 @@ TEST_CASE("cuda.streams: freed memory serves again on its stream, and reads as N
   cuda::free(elsewhere, other);
 }
 
-TEST_CASE("cuda.streams: the next owner waits for the stream that used memory last") {
+TEST_CASE("cuda.streams: memory that another stream uses holds nobody up and serves again later") {
+  using Clock = std::chrono::steady_clock;
+  const OwnStream owner(0), reader(0);
+  empty_cache(0);
+  void* const x = allocate(24, 0, owner);
+  std::atomic<bool> is_over = false;
+  const auto start = Clock::now();
+  simt::enqueue_steps(static_cast<simt::Stream*>(Stream(reader).handle),
+                      [&] { return is_over || Clock::now() - start > std::chrono::seconds(3); });
+  cuda::free(x, reader);
+  void* const other = allocate(24, 0, owner);
+  CHECK(other != x);
+  synchronize(owner);
+  CHECK(Clock::now() - start < std::chrono::seconds(3));
+  is_over = true;
+  synchronize(reader);
+  void* const again = allocate(24, 0, owner);
+  CHECK(again == x);
+  float value = 0;
+  copy(&value, again, sizeof(value), owner);
+  CHECK(value != value);
+  cuda::free(again, reader);
+  cuda::free(other, owner);
+  empty_cache(0);
+}
+
+TEST_CASE("cuda.streams: on a full device the next owner waits for the stream that used memory") {
   const DefaultOrder later;
   for (const simt::StreamOptions& order : stream_orders()) {
     simt::set_stream_options(order);
+    empty_cache(0);
     const OwnStream owner(0), reader(0);
     void* const x = allocate(2 * sizeof(float), 0, owner);
     const float values[] = {1, 2}, others[] = {5, 6};
@@ -224,7 +251,9 @@ TEST_CASE("cuda.streams: the next owner waits for the stream that used memory la
         RowSum<float>{row_major<const float>(static_cast<float*>(x), 1, 2), sum.as<float>()},
         reader);
     cuda::free(x, reader);
+    simt::set_device_size(simt::device_memory_in_use());
     void* const again = allocate(2 * sizeof(float), 0, owner);
+    simt::set_device_size(std::size_t{1} << 40);
     CHECK(again == x);
     copy(again, others, sizeof(others), owner);
     synchronize(owner);
