@@ -1,6 +1,7 @@
 #include "accrue/kernels/cuda/blas.h"
 
 #include "accrue/core/error.h"
+#include "accrue/kernels/cuda/allocator.h"
 #include "accrue/kernels/cuda/runtime.h"
 
 #include <cublas_v2.h>
@@ -98,7 +99,12 @@ cublasStatus_t gemm(cublasHandle_t handle,
 
 Blas::Blas() {
   cublasHandle_t handle = nullptr;
-  check(cublasCreate(&handle), "cublasCreate");
+  cublasStatus_t status = cublasCreate(&handle);
+  if (status != CUBLAS_STATUS_SUCCESS && num_devices() > 0) {  // its memory may lie in our cache
+    empty_cache(current_device());
+    status = cublasCreate(&handle);
+  }
+  check(status, "cublasCreate");
   handle_ = handle;
 }
 

@@ -7,6 +7,25 @@
 
 namespace accrue::kernels::cuda {
 
+/// Whether every later call of the process fails, too.
+inline bool is_fatal(cudaError_t status) {
+  switch (status) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// What to do about an error.
 inline const char* advice_on(cudaError_t status) {
   if (status == cudaErrorNoKernelImageForDevice) {
@@ -16,6 +35,10 @@ inline const char* advice_on(cudaError_t status) {
   if (status == cudaErrorUnsupportedPtxVersion) {
     return "; the driver is older than the compiler: update it, or build for this GPU, see "
            "CMAKE_CUDA_ARCHITECTURES";
+  }
+  if (is_fatal(status)) {
+    return "; a kernel before this call failed and the device is lost to the process: start it "
+           "again, under compute-sanitizer to learn which kernel it was";
   }
   return "; without a GPU and its driver use the CPU";
 }

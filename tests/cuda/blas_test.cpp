@@ -1,6 +1,10 @@
 // Products by cuBLAS: every layout that it takes, in each speed mode.
 #include "accrue/kernels/cuda/blas.h"
 
+#include "accrue/core/error.h"
+#include "accrue/kernels/cuda/allocator.h"
+#include "accrue/kernels/cuda/current_stream.h"
+#include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <cmath>
@@ -8,6 +12,7 @@
 #include <vector>
 
 using namespace accrue::kernels;
+namespace simt = accrue::simt;
 using accrue::MatmulPrecision;
 using cuda::Blas;
 
@@ -97,4 +102,15 @@ TEST_CASE("cuda.blas: products without summands are zero, those without outputs 
   CHECK(blas.multiply(MatmulPrecision::bf16, {none, none.transposed(), row_major(&y, 1, 1)}, {}));
   CHECK(y == 0);
   CHECK(blas.multiply(MatmulPrecision::bf16, {none.transposed(), none, row_major(&y, 0, 0)}, {}));
+}
+
+TEST_CASE("cuda.blas: a handle gets memory that lies in the cache, and is refused without any") {
+  const cuda::Stream stream = cuda::current_stream(0);
+  cuda::free(cuda::allocate(4096, 0, stream), stream);
+  simt::set_device_size(simt::device_memory_in_use());
+  { const Blas blas; }
+  simt::set_device_size(simt::device_memory_in_use());
+  CHECK_THROWS_WITH_AS(
+      Blas(), doctest::Contains("[cublasCreate] CUBLAS_STATUS_ALLOC_FAILED"), accrue::DeviceError);
+  simt::set_device_size(std::size_t{1} << 40);
 }

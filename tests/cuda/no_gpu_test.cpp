@@ -5,6 +5,7 @@
 #include "accrue/dist/nccl/link.h"
 #include "accrue/dist/process_group.h"
 #include "accrue/kernels/cuda/blas.h"
+#include "accrue/kernels/cuda/check.h"
 #include "accrue/kernels/cuda/kernels.h"
 #include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
@@ -45,6 +46,13 @@ TEST_CASE("cuda.no_gpu: a launch without a GPU is an error that names the kernel
   CHECK(said.starts_with("[row_sum] cudaError"));
   CHECK(said.find("without a GPU and its driver use the CPU") != std::string::npos);
   CHECK(y[0] == 7);
+}
+
+TEST_CASE("cuda.no_gpu: an error of an earlier kernel says that the device is lost") {
+  const std::string said =
+      message<DeviceError>([] { cuda::check(cudaErrorIllegalAddress, "cudaMemcpyAsync"); });
+  CHECK(said.starts_with("[cudaMemcpyAsync] cudaErrorIllegalAddress"));
+  CHECK(said.find("the device is lost to the process: start it again") != std::string::npos);
 }
 
 TEST_CASE("cuda.no_gpu: NCCL is there and makes identities that differ") {

@@ -1,4 +1,5 @@
 // cuBLAS in the simulator: products by plain loops over rounded operands.
+#include "accrue/core/error.h"
 #include "accrue/kernels/simt/cublas/calls.h"
 #include "accrue/kernels/simt/cublas/cublas_v2.h"
 #include "accrue/kernels/simt/streams.h"
@@ -10,6 +11,7 @@
 
 struct cublasContext {
   accrue::simt::Stream* stream = nullptr;
+  void* workspace = nullptr;
 };
 
 namespace {
@@ -63,11 +65,19 @@ struct Product {
 }  // namespace
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
-  *handle = new cublasContext;
+  constexpr std::size_t kWorkspaceBytes = 1024;
+  void* workspace = nullptr;
+  try {
+    workspace = accrue::simt::allocate_device(kWorkspaceBytes);
+  } catch (const accrue::OutOfMemoryError&) {
+    return CUBLAS_STATUS_ALLOC_FAILED;
+  }
+  *handle = new cublasContext{nullptr, workspace};
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  accrue::simt::free_device(handle->workspace);
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -79,11 +89,13 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
 }
 
 const char* cublasGetStatusName(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) return "CUBLAS_STATUS_ALLOC_FAILED";
   return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
                                                : "CUBLAS_STATUS_NOT_INITIALIZED";
 }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) return "the resource allocation failed";
   return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter"
                                                : "the library was not initialized";
 }
