@@ -15,7 +15,7 @@ class ProcessGroup;
 
 /// The connection of one rank's GPU to those of the other ranks. Calls queue work where the calling
 /// thread queues its work on the device, and return: they come after what it queued before and
-/// before what it queues later.
+/// before what it queues later. The first ones wait until the other ranks come, which connect then.
 ///
 /// Errors:  what broke the link, from every later call: TimeoutError where queued work was not done
 ///          in time; DistributedError for a rank that is gone or left by abort(). Where work was

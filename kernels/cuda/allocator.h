@@ -15,7 +15,8 @@ namespace accrue::kernels::cuda {
 void* allocate(std::size_t bytes, int device, Stream stream);
 
 /// Gives memory back. Work that was queued before, on the stream it was made for or on `stream`,
-/// may still use it: later owners wait for both.
+/// may still use it: it serves again when `stream` is done with it, or sooner where the device is
+/// full, to an owner that waits.
 void free(void* data, Stream stream) noexcept;
 
 /// The device of memory that allocate() gave and nobody freed.
