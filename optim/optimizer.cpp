@@ -53,12 +53,13 @@ class StateReader {
     return {};
   }
 
-  /// A count of steps.
+  /// A count of steps; the host reads it, wherever the state was kept.
   Tensor take_count(const std::string& name) {
-    Tensor count = take(name, {}, DType::int64);
-    if (count.defined() && count.item<std::int64_t>() < 0)
+    const Tensor count = take(name, {}, DType::int64);
+    if (!count.defined()) return count;
+    if (count.item<std::int64_t>() < 0)
       faults += text("; ", name, " must be >= 0, got ", count.item<std::int64_t>());
-    return count;
+    return count.to(Device::cpu());
   }
 
   /// Faults for what nobody took, in the order of `state`.
