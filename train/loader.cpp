@@ -159,7 +159,8 @@ void Loader::Iterator::advance() {
   ++pass.index;
   pass.step = step;
   pass.entered = false;
-  if (new_window) {
+  // What passes outside lanes have added to gradients stays, and so does a failure among them.
+  if (new_window && pass.window->lanes() != nullptr) {
     const std::int64_t number = pass.loader->epoch() * pass.plan.num_windows() + step.window;
     pass.window->begin(pass.span(window.size()), number);
   }

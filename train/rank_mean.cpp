@@ -1,6 +1,7 @@
 #include "accrue/train/rank_mean.h"
 
 #include "accrue/autograd/leaf.h"
+#include "accrue/dist/caught_text.h"
 
 #include <algorithm>
 #include <bit>
@@ -55,10 +56,15 @@ double RankMean::reduce(GradientSums* sums, double weight, std::span<dist::NodeS
   std::string told(sums ? sizeof(double) : 0, 0);
   std::memcpy(told.data(), &weight, told.size());
   bucketer_.begin(step_++, std::move(told));
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Variable& parameter = parameters_[i].second;
-    const Tensor mine = sums ? sums->of(parameter) : parameter.grad();
-    if (mine.defined()) bucketer_.ready(i, {{{0, rank_, mine}}});
+  try {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Variable& parameter = parameters_[i].second;
+      const Tensor mine = sums ? sums->of(parameter) : parameter.grad();
+      if (mine.defined()) bucketer_.ready(i, {{{0, rank_, mine}}});
+    }
+  } catch (...) {  // a window still adds up a gradient
+    bucketer_.give_up(step_, dist::caught_text());
+    throw;
   }
   const double divisor = bucketer_.finish(more, may_throw);
   if (divisor == 0) return divisor;

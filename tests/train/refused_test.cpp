@@ -138,6 +138,60 @@ TEST_CASE("train.refused: a pass of a Variable that throws poisons the window un
   }
 }
 
+TEST_CASE("train.refused: what a window that threw has added stays out of the next one") {
+  Accelerator accelerator(plain(false, 2));
+  Line line;
+  auto batches = line_loader(6, 1);
+  auto [model, optimizer, loader] = accelerator.prepare(line.model, line.optimizer, batches);
+  int index = 0;
+  for (const auto& batch : loader) {
+    auto scope = accelerator.accumulate(model);
+    const std::string error =
+        message([&] { accelerator.backward(mean_of(line, batch, index == 1)); });
+    CHECK(error == (index == 1 ? "stop" : index == 2 ? kThrew : ""));
+    if (index == 2) optimizer.zero_grad();
+    if (index++ < 2) continue;
+    optimizer.step();
+    if (accelerator.sync_gradients()) optimizer.zero_grad();
+  }
+  // The mean of sample 4 alone, then of 5 and 6: -(2 * 4 * 8) / 2, then the same with the rest.
+  CHECK(line.weight() == doctest::Approx(0.64 + 0.02 * (25 + 36) * (2 - 0.64)));
+}
+
+TEST_CASE("train.refused: a gradient that a window still adds up is told to all ranks at once") {
+  for (const bool is_alike : {true, false}) {
+    std::vector<std::string> errors(2);
+    dist::run_ranks(2,
+                    [&](dist::ProcessGroup& group) {
+                      const bool adds = is_alike || group.rank() == 1;
+                      Line line, other;
+                      auto batches = line_loader(8, 1);
+                      Accelerator accelerator(plain(false, 2, &group));
+                      auto [model, second, optimizer, loader] =
+                          accelerator.prepare(line.model, other.model, line.optimizer, batches);
+                      int index = 0;
+                      for (const auto& batch : loader) {
+                        auto scope = accelerator.accumulate(model);
+                        if (index == 0 && adds)
+                          accelerator.backward(nn::mse(model(batch.inputs), batch.labels));
+                        if (index++ == 0) continue;
+                        const std::string error =
+                            message([&] { accelerator.backward(mean_of(other, batch, false)); });
+                        if (index == 2) errors[static_cast<std::size_t>(group.rank())] = error;
+                        if (index > 2) CHECK(error == "");
+                        optimizer.zero_grad();
+                        other.optimizer.zero_grad();
+                      }
+                      CHECK(index == 4);
+                    },
+                    {.timeout = 5});
+    constexpr const char* kAdds = "[grad] gradients exist when the window ends";
+    CHECK(errors[0].substr(0, 43) ==
+          (is_alike ? kAdds : "[bucketer] all ranks must complete their gr"));
+    CHECK(errors[1].substr(0, 43) == kAdds);
+  }
+}
+
 TEST_CASE("train.refused: a Variable that cannot be scaled is told to all ranks at once") {
   for (const auto precision : {train::MixedPrecision::no, train::MixedPrecision::fp16}) {
     for (const int failing : {0, 1}) {  // the micro-batch, of windows of two
