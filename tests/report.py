@@ -7,6 +7,7 @@ import datetime
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -25,8 +26,10 @@ def read_tests(path):
     """Returns [(name, outcome, seconds, output)] of a report of ctest."""
     tests = []
     for test in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
-        skipped = test.find("skipped")
-        outcome = test.get("status") if skipped is None else "left out"
+        outcome = test.get("status")
+        skipped = test.find("skipped")  # also where there is no program, which is no reason
+        if skipped is not None and skipped.get("message").startswith(("SKIP_", "Disabled")):
+            outcome = "left out"
         output = test.findtext("system-out") or ""
         tests.append((test.get("name"), outcome, float(test.get("time")), output))
     return tests
@@ -52,6 +55,7 @@ def messages_of(tests):
 results = {name: read_tests(build / name / "tests.xml") for name in PRESETS
            if (build / name / "tests.xml").exists()}
 results["clang-tidy"] = read_tests(build / "release/tidy.xml")
+coverage = (build / "coverage.txt").read_text().strip().split("\n")[-1].strip()
 model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
 print(f"""# Report of ./dev test-all
 
@@ -67,6 +71,10 @@ for preset, tests in results.items():
 print("\n## Failed\n")
 failed = [f"- {preset}: {name}" for preset, tests in results.items()
           for name, outcome, _, _ in tests if outcome not in ("run", "left out")]
+failed += [f"- {preset}: there is no report" for preset in PRESETS
+           if preset not in results and (preset != "cuda" or shutil.which("nvcc"))]
+if not coverage.endswith(" 0 faults"):
+    failed.append(f"- coverage: {coverage}")
 print("\n".join(failed) or "None.")
 
 print("\n## Left out\n")
@@ -77,8 +85,7 @@ for preset, tests in results.items():
             print(f"- {preset}: {name}: {reason}")
 
 print("\n## Lines of the CUDA part that ran in the simulator\n\n```")
-print((build / "coverage.txt").read_text().rstrip().splitlines()[-1].strip())
-print("```")
+print(f"{coverage}\n```")
 for preset in ("simulated", "simulated-asan", "simulated-race"):
     print(f"\n## What the tests of `{preset}` covered\n")
     print("\n".join(f"- {line}" for line in messages_of(results.get(preset, []))))
