@@ -40,7 +40,8 @@ void close(ncclComm_t comm, bool flushes) noexcept {
         },
         kFlush);
   }
-  flushes&& state == ncclSuccess ? ncclCommDestroy(comm) : ncclCommAbort(comm);
+  const bool has_ended = flushes && state == ncclSuccess;
+  has_ended ? ncclCommDestroy(comm) : ncclCommAbort(comm);
 }
 
 }  // namespace
