@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace accrue::kernels::cuda {
 namespace {
@@ -125,12 +126,30 @@ bool Blas::multiply(MatmulPrecision precision, const BlasProduct& product, Strea
   return true;
 }
 
+namespace {
+
+/// The handle of a device. Making it may wait for that device's streams, which may wait for other
+/// devices: each has its own lock.
+struct OfDevice {
+  std::mutex mutex;
+  std::optional<Blas> blas;
+};
+
+OfDevice& of_device(int device) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<int, OfDevice>;  // outlives the driver's last calls
+  const std::scoped_lock lock(mutex);
+  return (*all)[device];
+}
+
+}  // namespace
+
 bool multiply_by_blas(MatmulPrecision precision, const BlasProduct& product, Stream stream) {
   if (precision == MatmulPrecision::ieee || !Blas::takes(product)) return false;
-  static std::mutex mutex;
-  static auto* const of_devices = new std::map<int, Blas>;  // outlives the driver's last calls
-  const std::scoped_lock lock(mutex);
-  return (*of_devices)[current_device()].multiply(precision, product, stream);
+  OfDevice& place = of_device(current_device());
+  const std::scoped_lock lock(place.mutex);
+  if (!place.blas) place.blas.emplace();
+  return place.blas->multiply(precision, product, stream);
 }
 
 }  // namespace accrue::kernels::cuda
