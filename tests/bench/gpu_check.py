@@ -122,8 +122,17 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.check().all(), 1)
         self.assertIn("need compute capability 8.0, Some H100 has 7.5", self.report()[1])
 
+    def test_a_machine_without_a_gpu_is_told_so_before_anything_is_built(self):
+        self.command("nvidia-smi", "exit 9")
+        self.module.DRIVER = ("/nonexistent",)
+        self.assertEqual(self.check().all(), 1)
+        outcomes, text = self.report()
+        self.assertEqual(outcomes, {"machine": "FAILED"})
+        self.assertIn("there must be a GPU and its driver", text)
+
     def test_a_machine_without_nvidia_smi_builds_for_the_gpu_that_is_there(self):
         self.command("nvidia-smi", "exit 1")
+        self.module.DRIVER = ("/dev/null",)
         self.assertEqual(self.check().all(), 0)
         self.assertIn("CMAKE_CUDA_ARCHITECTURES=native", (self.root / "configured").read_text())
 
