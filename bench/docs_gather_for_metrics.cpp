@@ -12,13 +12,15 @@ namespace {
 constexpr std::int64_t kNumSamples = 5, kBatchSize = 2;
 
 void print_line(int rank, const char* what, const Tensor& values) {
-  fmt::print("{} {} {}\n", rank, what, values.str());
+  fmt::print("{} {} {}\n", rank, what, values.to(Device::cpu()).str());
 }
 
 int run(int argc, char** argv) {
   Options options("Gathers batches that Accelerate fills with duplicates, and drops them again.");
+  Device device;
+  options.device(device);
   options.parse(argc, argv);
-  train::Accelerator accelerator;
+  train::Accelerator accelerator({.device = device});
   const int rank = accelerator.process_index();
   data::DataLoader batches(data::TensorDataset({Tensor::arange(kNumSamples)}),
                            {.batch_size = kBatchSize});

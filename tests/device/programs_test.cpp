@@ -40,6 +40,10 @@ TEST_CASE("device.programs: every split of the tokens gives the CPU's bits on a 
   printed("./docs_causal_lm --hex --compat");
 }
 
+TEST_CASE("device.programs: metrics are gathered on a device as on the CPU") {
+  CHECK(count(printed("./docs_gather_for_metrics"), "0 gather_for_metrics tensor([4])\n") == 1);
+}
+
 TEST_CASE("device.programs: the device that was asked for is taken, or refused by name") {
   CHECK(run("device/kernel_rates --device cpu").code == 78);
   const Run result = shell("./docs_plain_loop --device cuda:1000 2>&1");
