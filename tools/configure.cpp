@@ -33,7 +33,7 @@ int configure(int argc, char** argv) {
   std::string file;
   bool is_cpu = false;
   add_options(options, settings, file);
-  options.flag("cpu", is_cpu, "train on the CPU, as this build does anyway");
+  options.flag("cpu", is_cpu, "accepted: the settings say so anyway");
   options.parse(argc, argv);
   const bool is_new = !file.empty() && !std::filesystem::exists(file);
   const bool is_changed = settings != Settings();

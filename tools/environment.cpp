@@ -1,6 +1,7 @@
 // env: what a bug report needs.
 #include "accrue/bench/support/options.h"
 #include "accrue/bench/support/program.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/core/error.h"
 #include "accrue/kernels/cpu/isa.h"
 #include "accrue/kernels/cpu/parallel.h"
@@ -77,6 +78,8 @@ int environment(int argc, char** argv) {
                     kernels::name_of(kernels::current_isa()),
                     kernels::name_of(kernels::best_isa())));
   print("threads", kernels::num_threads());
+  const int devices = cuda_device_count();
+  print("CUDA", devices > 0 ? text(devices, " devices") : "none: " + why_no_cuda());
   print("MPI", mpi_version());
   print("variables", set_variables());
   return bench::kDone;

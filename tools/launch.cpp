@@ -52,9 +52,8 @@ int launch(int argc, char** argv) {
       "died or stopped, 76 ranks disagree, 78 a configuration that cannot work.");
   JobRequest request;
   std::string config_file;
-  bool is_cpu = false;
   add_options(options, request.settings, config_file);
-  options.flag("cpu", is_cpu, "train on the CPU, as this build does anyway");
+  options.flag("cpu", request.cpu, "train on the CPU where the program names no device");
   options.flag("label", request.label, "begin each line of output with its rank");
   request.program = parse_before_program(options, argc, argv);
   if (request.program.empty()) {

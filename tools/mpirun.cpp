@@ -147,12 +147,15 @@ std::vector<std::string> mpirun_command(const JobRequest& request) {
        std::getenv("ACCRUE_NUM_THREADS") ? "ACCRUE_NUM_THREADS"
                                          : text("ACCRUE_NUM_THREADS=", threads)});
   // What the programs' Accelerators read.
-  const char* const precision = "ACCELERATE_MIXED_PRECISION";
-  if (!s.mixed_precision.empty()) {
-    add({"-x", text(precision, "=", s.mixed_precision)});
-  } else if (std::getenv(precision)) {
-    add({"-x", precision});
-  }
+  const auto pass_on = [&](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      add({"-x", text(name, "=", value)});
+    } else if (std::getenv(name)) {
+      add({"-x", name});
+    }
+  };
+  pass_on("ACCELERATE_MIXED_PRECISION", s.mixed_precision);
+  pass_on("ACCELERATE_TORCH_DEVICE", request.cpu ? "cpu" : "");
   if (request.label) add({"--tag-output"});
   // The number means nothing on other machines.
   const std::string launcher = std::to_string(s.hostfile.empty() ? getpid() : 0);

@@ -11,6 +11,7 @@ namespace accrue::tools {
 /// What to start, and how.
 struct JobRequest {
   Settings settings;
+  bool cpu = false;                  ///< Accelerators that are given no device take the CPU
   bool label = false;                ///< each line of output begins with its rank
   std::vector<std::string> program;  ///< its path and its arguments
 };

@@ -84,6 +84,13 @@ TEST_CASE("tools.launch: N ranks run, share the cores, and their exit code 0 is 
   CHECK(shell("ACCRUE_NUM_THREADS=7 ./accrue launch printenv ACCRUE_NUM_THREADS").output == "7\n");
 }
 
+TEST_CASE("tools.launch: --cpu is stronger than the device that the environment names") {
+  const std::string environment = "ACCELERATE_TORCH_DEVICE=cuda ./accrue launch ";
+  const std::string program = "printenv ACCELERATE_TORCH_DEVICE";
+  CHECK(shell(environment + program).output == "cuda\n");
+  CHECK(shell(environment + "--cpu " + program).output == "cpu\n");
+}
+
 TEST_CASE("tools.launch: the program gets its arguments as they are") {
   CHECK(run("accrue launch --num_processes=1 printf '%s|' --label -n 'a b' ''").output ==
         "--label|-n|a b||");
@@ -254,8 +261,16 @@ TEST_CASE("tools.launch: an mpirun that fails by itself is named") {
 TEST_CASE("tools.launch: env prints what a bug report needs") {
   const Run result = run("accrue env");
   CHECK(result.code == 0);
-  for (const char* const name :
-       {"accrue", "compiler", "system", "CPU", "cores", "kernels", "threads", "MPI", "variables"}) {
+  for (const char* const name : {"accrue",
+                                 "compiler",
+                                 "system",
+                                 "CPU",
+                                 "cores",
+                                 "kernels",
+                                 "threads",
+                                 "CUDA",
+                                 "MPI",
+                                 "variables"}) {
     CAPTURE(name);
     CHECK(count("\n" + result.output, "\n" + std::string(name) + " ") == 1);
   }
