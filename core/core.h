@@ -5,6 +5,7 @@
 #include "accrue/core/bits.h"
 #include "accrue/core/counter_generator.h"
 #include "accrue/core/device.h"
+#include "accrue/core/device_backend.h"
 #include "accrue/core/dtype.h"
 #include "accrue/core/error.h"
 #include "accrue/core/generator.h"

@@ -70,7 +70,8 @@ DeviceBackend& backend_of(Device device, const char* operation) {
                "devices are cuda:0 to cuda:",
                count - 1,
                ", got ",
-               device.str());
+               device.str(),
+               "; use one of them, or let CUDA_VISIBLE_DEVICES show more");
   return *part.backend;
 }
 

@@ -76,6 +76,11 @@ class GpuCheck(unittest.TestCase):
         steps = json.loads(data.read_text())["steps"]
         return {s["name"]: s["outcome"] for s in steps}, data.with_suffix(".md").read_text()
 
+    def test_a_build_that_is_not_there_is_a_wrong_command_line(self):
+        with self.assertRaises(SystemExit) as ended:
+            self.module.parse(["--build", str(self.root / "absent")])
+        self.assertEqual(ended.exception.code, 2)
+
     def test_all_steps_run_and_those_of_tools_that_cannot_are_left_out(self):
         self.assertEqual(self.check().all(), 0)
         outcomes, text = self.report()

@@ -100,9 +100,11 @@ TEST_CASE("cuda.tensor: all who share a storage move with it") {
 }
 
 TEST_CASE("cuda.tensor: absent devices are refused by name") {
-  CHECK_THROWS_WITH_AS(Tensor::zeros({1}, DType::float32, Device::cuda(7)),
-                       "[allocate] devices are cuda:0 to cuda:3, got cuda:7",
-                       DeviceError);
+  CHECK_THROWS_WITH_AS(
+      Tensor::zeros({1}, DType::float32, Device::cuda(7)),
+      "[allocate] devices are cuda:0 to cuda:3, got cuda:7; use one of them, or let "
+      "CUDA_VISIBLE_DEVICES show more",
+      DeviceError);
 }
 
 TEST_CASE("cuda.tensor: what has no kernel says so and how to go on") {
