@@ -35,12 +35,16 @@ def read_tests(path):
     return tests
 
 
+def commit_of(preset):
+    return (build / ("release" if preset == "clang-tidy" else preset) / "tested").read_text().strip()
+
+
 def row_of(preset, tests):
     count = collections.Counter(outcome for _, outcome, _, _ in tests)
     seconds = sum(seconds for _, _, seconds, _ in tests)
     longest = max(tests, key=lambda test: test[2])
     bad = len(tests) - count["run"] - count["left out"]
-    return (f"| {preset} | {len(tests)} | {count['run']} | {bad} | {count['left out']} "
+    return (f"| {preset} | {commit_of(preset)} | {len(tests)} | {count['run']} | {bad} | {count['left out']} "
             f"| {seconds:.0f} | {longest[0]}, {longest[2]:.0f} s |")
 
 
@@ -59,12 +63,11 @@ coverage = (build / "coverage.txt").read_text().strip().split("\n")[-1].strip()
 model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
 print(f"""# Report of ./dev test-all
 
-{datetime.date.today()}, commit {said("git", "describe", "--always", "--dirty", "--exclude", "*")},
-{model[1] if model else "unknown processor"}, {os.cpu_count()} cores, no GPU;
+{datetime.date.today()}, {model[1] if model else "unknown processor"}, {os.cpu_count()} cores, no GPU;
 {said("g++", "--version").splitlines()[0]}; {(said("nvcc", "--version").splitlines() or ["no nvcc"])[-1]}
 
-| preset | tests | passed | failed | left out | seconds of all tests | longest |
-|---|---|---|---|---|---|---|""")
+| preset | commit | tests | passed | failed | left out | seconds of all tests | longest |
+|---|---|---|---|---|---|---|---|""")
 for preset, tests in results.items():
     print(row_of(preset, tests))
 

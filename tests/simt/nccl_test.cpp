@@ -1,5 +1,6 @@
 // The simulated NCCL: data arrive, and what NCCL refuses or waits for is refused or waited for.
 #include "accrue/kernels/simt/devices.h"
+#include "accrue/kernels/simt/streams.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <nccl.h>
@@ -34,6 +35,9 @@ struct Rank {
     return state;
   }
 };
+
+/// What is queued there runs while the caller polls; calls on no stream wait.
+cudaStream_t new_stream() { return reinterpret_cast<cudaStream_t>(accrue::simt::make_stream()); }
 
 /// Calls body(rank) on a thread per rank, each on a device of its own.
 template <class Body>
@@ -142,25 +146,25 @@ TEST_CASE("simt.nccl: an absent rank is waited for until the communicator is abo
 TEST_CASE("simt.nccl: a rank whose process died shows as an error of the others") {
   ncclUniqueId id;
   REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  float x = 0;
   const pid_t child = fork();
   if (child == 0) {
     Rank dying{nullptr, 1};
     dying.start(2, id, 1);
+    ncclSend(&x, 1, ncclFloat32, 0, dying.comm, nullptr);
     _exit(0);
   }
   Rank rank{nullptr, 0};
   CHECK(rank.start(2, id, 0) == ncclSuccess);
+  ncclRecv(&x, 1, ncclFloat32, 1, rank.comm, nullptr);
+  CHECK(rank.wait() == ncclSuccess);
   waitpid(child, nullptr, 0);
-  std::thread waiting([&] {
-    float x = 0;
-    ncclRecv(&x, 1, ncclFloat32, 1, rank.comm, nullptr);
-  });
+  ncclRecv(&x, 1, ncclFloat32, 1, rank.comm, new_stream());
   ncclResult_t state = ncclSuccess;
   while (state == ncclSuccess || state == ncclInProgress) ncclCommGetAsyncError(rank.comm, &state);
   CHECK(state == ncclRemoteError);
   CHECK(std::string(ncclGetLastError(rank.comm)) == "rank 1 left or died");
   ncclCommAbort(rank.comm);
-  waiting.join();
 }
 
 TEST_CASE("simt.nccl: a call before the last one is polled, and a size that differs, are refused") {
@@ -177,7 +181,6 @@ TEST_CASE("simt.nccl: a call before the last one is polled, and a size that diff
     CHECK(ncclAllReduce(x, x, 1, ncclUint8, ncclSum, early, nullptr) == ncclInvalidArgument);
     ncclCommDestroy(early);
 
-    std::thread watchdog;
     if (me.rank == 0) {
       ncclSend(x, 1, ncclFloat32, 1, me.comm, nullptr);
       CHECK(me.wait() == ncclSuccess);
@@ -187,15 +190,15 @@ TEST_CASE("simt.nccl: a call before the last one is polled, and a size that diff
     } else {
       ncclSend(x, 1, ncclFloat32, 0, me.comm, nullptr);
       CHECK(me.wait() == ncclSuccess);
-      watchdog = std::thread([&] {
-        ncclResult_t state = ncclSuccess;
-        while (state != ncclInvalidUsage) ncclCommGetAsyncError(me.comm, &state);
-        CHECK(std::string(ncclGetLastError(me.comm)) ==
-              "a receive of 8 bytes met a send of 4 bytes of rank 0");
-        ncclCommAbort(me.comm);
-      });
-      ncclRecv(x, 2, ncclFloat32, 0, me.comm, nullptr);
-      watchdog.join();
+      ncclRecv(x, 2, ncclFloat32, 0, me.comm, new_stream());
+      ncclResult_t state = ncclSuccess;
+      while (state == ncclSuccess || state == ncclInProgress) {
+        ncclCommGetAsyncError(me.comm, &state);
+      }
+      CHECK(state == ncclInvalidUsage);
+      CHECK(std::string(ncclGetLastError(me.comm)) ==
+            "a receive of 8 bytes met a send of 4 bytes of rank 0");
+      ncclCommAbort(me.comm);
     }
   });
 }
