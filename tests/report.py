@@ -81,11 +81,10 @@ if not coverage.endswith(" 0 faults"):
 print("\n".join(failed) or "None.")
 
 print("\n## Left out\n")
-for preset, tests in results.items():
-    for name, outcome, _, output in tests:
-        if outcome == "left out":
-            reason = (output.strip().splitlines() or ["no reason printed"])[-1]
-            print(f"- {preset}: {name}: {reason}")
+left_out = [f"- {preset}: {name}: {(output.strip().splitlines() or ['no reason printed'])[-1]}"
+            for preset, tests in results.items()
+            for name, outcome, _, output in tests if outcome == "left out"]
+print("\n".join(left_out) or "None.")
 
 print("\n## Lines of the CUDA part that ran in the simulator\n\n```")
 print(f"{coverage}\n```")
