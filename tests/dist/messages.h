@@ -3,13 +3,14 @@
 
 #include "accrue/dist/threads.h"
 
+#include <exception>
 #include <string>
 #include <vector>
 
 namespace accrue::test {
 
 /// The text of the exception that `body` throws; empty without one.
-template <class Type, class Body>
+template <class Type = std::exception, class Body>
 std::string message(const Body& body) {
   try {
     body();

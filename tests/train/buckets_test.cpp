@@ -1,6 +1,7 @@
 // Gradients in buckets: bits and places on several ranks, and windows that fail on one of them.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/support/quick.h"
@@ -11,6 +12,7 @@
 #include <thread>
 
 using namespace accrue;
+using accrue::test::message;
 using accrue::test::There;
 using train::Accelerator;
 
@@ -118,16 +120,6 @@ class CountingGroup final : public dist::ProcessGroup {
   std::shared_ptr<ProcessGroup> inner_;
   Count calls_;
 };
-
-template <class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 constexpr std::int64_t kCaps[] = {1 << 10, 64 << 10, 25 << 20};
 

@@ -1,11 +1,13 @@
 // What only some ranks do, so that their weights would part: refused on all of them, or no matter.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/doctest.h"
 
 #include <algorithm>
 
 using namespace accrue;
+using accrue::test::message;
 using train::Accelerator;
 
 namespace {
@@ -16,16 +18,6 @@ data::TensorDataset points(std::int64_t count, DType dtype = DType::float32) {
     Generator(5).normal({tensor->mutable_data<float>(), static_cast<std::size_t>(tensor->numel())});
   }
   return data::TensorDataset({x.to(dtype), y.to(dtype)});
-}
-
-template <class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// What a rank saw of a training whose windows may fail.

@@ -1,6 +1,7 @@
 // What a rank is refused: alike on all ranks, at once, and the window is handled in one way.
 #include "accrue/accrue.h"
 #include "accrue/dist/dist.h"
+#include "accrue/tests/dist/messages.h"
 #include "accrue/tests/support/device.h"
 #include "accrue/tests/support/doctest.h"
 #include "accrue/tests/train/line.h"
@@ -8,6 +9,7 @@
 #include <utility>
 
 using namespace accrue;
+using accrue::test::message;
 using accrue::test::There;
 using tests::Line;
 using tests::line_loader;
@@ -20,17 +22,6 @@ namespace {
 constexpr const char* kThrew =
     "[backward] a backward pass of this window threw, so its sums are incomplete; call "
     "optimizer.zero_grad() first";
-
-/// What a `body` threw; "" for nothing.
-template <class Body>
-std::string message(const Body& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// What `body` threw on each of two ranks.
 template <class Body>
